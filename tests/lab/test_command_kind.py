@@ -21,6 +21,7 @@ from loadstone.engine.histogram import Histogram, decode_histogram, encode_histo
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.file import load_experiment
 from loadstone.experiment.kind import CommandContext, CommandUse, Ended, ObservedCommand
+from loadstone.fleet.command import CommandError
 from loadstone.importers.read import FORMATS, read_file
 from loadstone.importers.run import ImportedRun, build_histogram
 from loadstone.importers.source import Source
@@ -29,7 +30,6 @@ from loadstone.judge.judge import judge_results
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import Value
 from loadstone.runner import phase_result
-from loadstone.runner.command import CommandError
 from loadstone.workloads.command import Command, read_figures, shell, single_run
 from systems_support import free_port, systems, temporary_root
 from test_doc_pages import blocks
@@ -167,7 +167,7 @@ def parse_output(home: Path, text: str, figures: Any, warmup: float = 0.0, **key
     with ended.stdout.open("wb") as out, ended.stderr.open("wb") as errors:
         subprocess.run(shell(text, context), stdout=out, stderr=errors, check=True, cwd=home)
     work = Command.model_validate({"run": text, "figures": figures, **keys})
-    phase = ObservedCommand("command", lambda _: [], partial(read_figures, work, "command", (None, None), warmup))
+    phase = ObservedCommand("command", lambda _: [], partial(read_figures, work, "command", False, warmup))
     return phase_result.parse_output(phase, ended)
 
 

@@ -493,8 +493,8 @@ RAY = "fleet: {on: ray, engines: 3}\n"
             "file has no server that several hosts could reach",
         ),
         (
-            "systems: [file]\nworkload: {command: {run: 'true', figures: time}}\n" + RAY,
-            "leave `fleet.on` out; load generators on other hosts can run cassandra-stress, dfsio, statements, ycsb",
+            "systems: [file]\nworkload: {sort: {rows: 1000}}\n" + RAY,
+            "leave `fleet.on` out; other hosts can run cassandra-stress, command, dfsio, fio, statements, ycsb",
         ),
     ],
 )

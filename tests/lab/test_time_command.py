@@ -21,6 +21,7 @@ from rich.console import Console
 from lab_support import ROOT, loadstone, single_folder, start, trials
 from loadstone.commands.time import create_commands, main
 from loadstone.experiment.kind import CommandContext, CommandUse, Ended
+from loadstone.fleet.command import Launcher
 from loadstone.importers.read import read_file
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
@@ -28,7 +29,6 @@ from loadstone.observe.watch import Watch
 from loadstone.report.reproduce import recipe
 from loadstone.results.folder import Folder
 from loadstone.results.result_set import Question
-from loadstone.runner.command import Launcher
 from loadstone.runner.progress import PlainLines
 from loadstone.runner.time_commands import Timed, Timing
 from loadstone.statistics.distributions import binomial_tail

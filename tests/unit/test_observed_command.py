@@ -14,10 +14,10 @@ from rich.console import Console
 
 from lab_support import is_running
 from loadstone.experiment.kind import CommandContext, Ended, ObservedCommand
+from loadstone.fleet.command import CommandError
 from loadstone.importers.run import ImportedRun
 from loadstone.observe.watch import Watch
 from loadstone.runner import command
-from loadstone.runner.command import CommandError
 from loadstone.runner.progress import PlainLines
 
 PROGRESS = PlainLines(Console(file=io.StringIO()))

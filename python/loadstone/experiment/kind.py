@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from loadstone.results.value import Value
 
 
+# The files in a trial's folder that are a command's HDR histogram logs.
+HISTOGRAM_LOGS = ("*.hlog", "*.hdr")
 # The role of a phase. `prepare` loads data, which trials may share. The output of `warmup` does not count. `measure` is
 # the measured phase, during which the host is observed. `verify` checks the writes of the measured phase.
 Role = Literal["prepare", "warmup", "measure", "verify"]
@@ -90,6 +92,8 @@ class CommandContext:
     names: Mapping[str, Scalar] = field(default_factory=dict)
     # Variables to add to the command's environment.
     environment: Mapping[str, str] = field(default_factory=dict)
+    # Whether the command runs on another host. `files` is then the lab's folder for that host.
+    is_remote: bool = False
 
     @property
     def variables(self) -> dict[str, str]:
@@ -122,6 +126,8 @@ class Ended:
     stderr: Path
     use: CommandUse
     context: CommandContext
+    # The first line of the tool's answer to `ObservedCommand.version`, from another host.
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +149,10 @@ class ObservedCommand:
     requested: Mapping[str, Scalar] = field(default_factory=dict)
     # The place of the data, given the trial's directory: a directory, or None for a device without a file system.
     place: Callable[[Path], Path | None] = lambda directory: directory
+    # Creates the arguments of a command that prints the tool's version; empty if there is none.
+    version: Callable[[CommandContext], Sequence[str]] = lambda _: ()
+    # Completes the combined run of several hosts with figures from all their files.
+    merge: Callable[[ImportedRun, Sequence[Ended]], None] = lambda *_: None
 
 
 Phase = EngineLaunch | ObservedCommand
@@ -218,16 +228,22 @@ class Kind:
     clients: bool = True
     # Whether hosts other than this machine can do its work.
     remote: bool = False
+    # Whether another tool's program does its work: each host of a fleet runs it once.
+    is_program: bool = False
     # Whether a ledger can record its writes.
     ledger: bool = False
     # Its keys that are shell commands: they may use names whose values are known only at run time.
     commands: Collection[str] = ()
+    # The commands in which the names in SHARED are, on other hosts, each host's share.
+    shared: Collection[str] = ()
     # For work of fixed size: the keys of the experiment file that are allowed, because its commands may use them.
     passed: Collection[str] = ()
     # Its keys in which braces are literal text.
     literal: Collection[str] = ()
 
 
+# The names of a trial's load, which the hosts of a fleet divide among themselves.
+SHARED = ("clients", "rate", "operations")
 KINDS: dict[str, Kind] = {}
 # The kind whose keys are directly in `workload`.
 PLAIN = "ycsb"

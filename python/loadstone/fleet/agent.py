@@ -8,17 +8,20 @@ agent knows nothing about the transport (`loadstone.fleet.ray`); its arguments a
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections import deque
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -28,13 +31,17 @@ from loadstone import __version__
 from loadstone.engine.events import Note, Ready, Summary
 from loadstone.engine.trial import LEASE_MS, EngineError, Spec, Trial, follow_trials
 from loadstone.errors import LoadstoneError
+from loadstone.experiment.kind import HISTOGRAM_LOGS, CommandContext
 from loadstone.fleet.clock import HostClock
+from loadstone.fleet.command import Launcher
 from loadstone.fleet.host_systems import HostSystems
 from loadstone.fleet.merge import Merger
 from loadstone.fleet.shipping import engine_hash, install_engine
+from loadstone.format import units
 from loadstone.observe.environment import describe_environment
 from loadstone.observe.observer import Observer
 from loadstone.observe.summary import SERVER
+from loadstone.observe.watch import Watch
 from loadstone.results.value import Value
 from loadstone.systems.base.state import boot_id
 
@@ -53,7 +60,12 @@ HOST_FIGURES = (
     "network.sent",
     "device.read",
     "device.written",
+    "device.written_after",
 )
+# The interval between checks of a running command, and the largest output that a host sends, B.
+CHECK_SECONDS = 0.2
+OUTPUT_MAX = 16 << 20
+VERSION_SECONDS = 10.0
 
 Message = dict[str, Any]
 
@@ -147,7 +159,8 @@ class Agent:
                 # Messages from an earlier launch are no longer needed.
                 with self._changed:
                     self._messages.clear()
-                self._launch = Launch(number, specs, self, more.get("offset_ns", 0))
+                kind = CommandLaunch if "command" in specs[0] else Launch
+                self._launch = kind(number, specs, self, more.get("offset_ns", 0))
                 self._launch.start()
             case {"start_at": unix_ns} if self._launch is not None:
                 self._launch.start_at(self._clock.to_kernel_ns(int(unix_ns)))
@@ -174,6 +187,11 @@ class Agent:
     def carriers(self) -> Mapping[str, int]:
         """The processes of the transport, by name."""
         return self._carriers
+
+    def list_processes(self) -> dict[str, int]:
+        """The processes whose use is not interference: the transport's, and the servers that this agent started."""
+        servers = {f"{SERVER}{server.name}": server.pid for server in self.systems.find_watched()}
+        return {**self._carriers, **servers}
 
 
 class Launch(threading.Thread):
@@ -225,11 +243,9 @@ class Launch(threading.Thread):
         titles = [f"segment {spec['segment']['k']}/{spec['segment']['n']}" for spec in self._specs]
         starts: list[int] = []
         with ExitStack() as stack:
-            # The servers on this host are not interference.
-            servers = {f"{SERVER}{server.name}": server.pid for server in self._agent.systems.find_watched()}
             # Engines for servers keep no data on this host, so the device with temporary files is observed.
             directory = Path(tempfile.gettempdir())
-            observer = stack.enter_context(Observer(directory, {**self._agent.carriers, **servers}))
+            observer = stack.enter_context(Observer(directory, self._agent.list_processes()))
             merger = stack.enter_context(Merger(titles, partial(self._forward, observer)))
             waiting = set()
             for segment, spec in enumerate(self._specs):
@@ -269,7 +285,7 @@ class Launch(threading.Thread):
                 merger.result()
             for segment, error in merger.lost.items():
                 self._send(lost=titles[segment], message=error.args[0], hint=error.hint, status=error.status)
-            self._send(starts=starts, figures=self._figures(observer))
+            self._send(starts=starts, figures=self._figures(read_phase(observer)))
 
     def _hear(self, merger: Merger, segment: int, line: str) -> None:
         if not line.startswith('{"event":"note"'):
@@ -289,12 +305,9 @@ class Launch(threading.Thread):
             for trial in self._trials:
                 trial.revoke_lease()
 
-    def _figures(self, observer: Observer) -> list[tuple[str, float, str, int]]:
+    def _figures(self, observed: Iterable[Value]) -> list[tuple[str, float, str, int]]:
         """The figures of the host while its engines ran, each as metric, value, unit and number of samples."""
-        try:
-            figures = {value.metric: value for value in observer.phase_figures(MEASURE)}
-        except KeyError:
-            return []
+        figures = {value.metric: value for value in observed}
         engines = [value for metric, value in figures.items() if metric.startswith("engine.")]
         chosen = [figures[metric] for metric in HOST_FIGURES if metric in figures]
         for suffix, unit in (("cpu", "processors"), ("memory_max", "B")):
@@ -305,6 +318,127 @@ class Launch(threading.Thread):
         if carried:
             chosen.append(Value("carrier.cpu", sum(value.value for value in carried), "processors", carried[0].n))
         return [(value.metric, value.value, value.unit, value.n) for value in chosen]
+
+
+class CommandLaunch(Launch):
+    """A thread that follows a command, which another tool's program performs instead of engines."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._start_ns: int | None = None
+        self._changed = threading.Condition(self._lock)
+
+    def start_at(self, unix_ns: int) -> None:
+        """Makes the command start at an instant of the kernel's clock."""
+        with self._changed:
+            self._start_ns = unix_ns
+            self._changed.notify_all()
+
+    def stop(self) -> None:
+        """Terminates the command."""
+        self.kill()
+
+    def kill(self) -> None:
+        """Terminates the command."""
+        with self._changed:
+            self._is_ended = True
+            self._changed.notify_all()
+
+    def _follow(self) -> None:
+        (spec,) = self._specs
+        base = Path(spec["directory"])
+        try:
+            self._run_command(spec, base)
+        except BaseException:
+            remove_directory(base)
+            raise
+        if spec["is_last"]:
+            remove_directory(base)
+
+    def _run_command(self, spec: Spec, base: Path) -> None:
+        """Runs the command in `data` below a directory, and sends its output and the new files in `results`."""
+        command, data, results = spec["command"], base / "data", base / "results"
+        for path in (data, results):
+            path.mkdir(parents=True, exist_ok=True)
+        for name, text in command["files"].items():
+            (results / name).write_text(text)
+        defaults = {name: text for name, text in command["defaults"].items() if name not in os.environ}
+        context = CommandContext(results, data, environment={**defaults, **command["environment"]})
+        version = read_first_line(command["version"], context) if command["version"] else ""
+        argv, stdout, stderr = command["argv"], base / "stdout", base / "stderr"
+        if shutil.which(argv[0], path=context.variables.get("PATH")) is None:
+            raise LoadstoneError(f"cannot run {argv[0]}: it is not installed", "install it on every host")
+        for path in (stdout, stderr):
+            path.write_bytes(b"")
+        place = Path(command["place"])
+        with Watch(place if place.exists() else data, None) as watch:
+            for name, pid in self._agent.list_processes().items():
+                watch.watch(name, pid)
+            # The launcher's own use, and its commands', count when it has exited.
+            with Launcher() as process:
+                self._send(ready=True)
+                self._await_start()
+                started_ns = time.time_ns()
+                process.start(argv, data, context.variables, stdout, stderr)
+                while (end := process.wait(CHECK_SECONDS)) is None:
+                    self._check_continuation((stdout, stderr))
+                    watch.take_sample()
+        status, use = end
+        outputs = {stdout.name: stdout, stderr.name: stderr}
+        outputs |= {path.name: path for ending in HISTOGRAM_LOGS for path in sorted(results.glob(ending))}
+        check_size(outputs.values())
+        files = {name: base64.b64encode(path.read_bytes()).decode() for name, path in outputs.items()}
+        self._send(exited={"status": status, "use": asdict(use), "version": version, "files": files})
+        cpu = ("engines.cpu", use.cpu_ns / max(use.elapsed_ns, 1), "processors", 1)
+        self._send(starts=[self._agent.host_ns(started_ns)], figures=[*self._figures(watch.values(0)), cpu])
+
+    def _await_start(self) -> None:
+        """Waits until the instant of the start. Raises LoadstoneError if the lab stops the launch, or is silent."""
+        while True:
+            self._check_continuation()
+            with self._changed:
+                rest = CHECK_SECONDS if self._start_ns is None else (self._start_ns - time.time_ns()) / 1e9
+                if rest <= 0:
+                    return
+                self._changed.wait(min(rest, CHECK_SECONDS))
+
+    def _check_continuation(self, outputs: Sequence[Path] = ()) -> None:
+        """Raises LoadstoneError if the command must not continue."""
+        if self._is_ended:
+            raise LoadstoneError("its command was stopped", "see the first error")
+        if self._agent.is_abandoned(self._lease_seconds):
+            raise LoadstoneError("its command was stopped, because the lab was silent", "check the network")
+        check_size(outputs)
+
+
+def check_size(outputs: Iterable[Path]) -> None:
+    """Raises LoadstoneError if the outputs of a command are too large to be sent to the lab."""
+    size = sum(path.stat().st_size for path in outputs if path.is_file())
+    if size > OUTPUT_MAX:
+        message = f"its command printed {units.format_size(size)}; the limit is {units.format_size(OUTPUT_MAX)}"
+        raise LoadstoneError(message, "have it print less, or redirect its output to /dev/null")
+
+
+def read_first_line(argv: Sequence[str], context: CommandContext) -> str:
+    """The first line that a command prints; empty if it fails."""
+    options: dict[str, Any] = {"capture_output": True, "text": True, "errors": "replace", "timeout": VERSION_SECONDS}
+    try:
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, cwd=context.directory, env=context.variables, **options)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    lines = (done.stdout or done.stderr).strip().splitlines()
+    return lines[0].strip() if lines and not done.returncode else ""
+
+
+def remove_directory(path: Path) -> None:
+    """Removes the directory of a command, as far as possible."""
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def read_phase(observer: Observer) -> Iterator[Value]:
+    """The figures of the measured phase; none if the load never started."""
+    with suppress(KeyError):
+        yield from observer.phase_figures(MEASURE)
 
 
 def examine_host() -> dict[str, Any]:

@@ -41,12 +41,14 @@ class Part:
 
 @dataclass(frozen=True)
 class Observations:
-    """The figures, facts and notes of the hosts of a launch, and the number of segments lost on surviving hosts."""
+    """The figures, facts and notes of the hosts of a launch, the number of segments lost on surviving hosts, and the
+    exits of commands by part."""
 
     values: Sequence[Value] = ()
     facts: Mapping[str, Scalar] = field(default_factory=dict)
     notes: Sequence[Note] = ()
     lost: int = 0
+    exits: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
 
 
 class Running(Protocol):
@@ -78,8 +80,8 @@ class Fleet(Protocol):
     # The fingerprint of the hosts, for results.
     facts: Mapping[str, Scalar]
 
-    def hosts(self, placement: str) -> int:
-        """The number of hosts of a placement."""
+    def hosts(self, placement: str) -> Sequence[str]:
+        """The names of the hosts of a placement."""
 
     def open_system(self, name: str) -> SpreadSystem:
         """A system whose nodes run on hosts of the fleet. Raises LoadstoneError if there are none for servers."""

@@ -88,6 +88,8 @@ class Launched:
         self._figures: dict[int, list[Value]] = {}
         self._starts: dict[int, list[int]] = {}
         self._errors: dict[int, EngineError] = {}
+        # The exits of commands, as the agents describe them.
+        self._exits: dict[int, Mapping[str, Any]] = {}
         self._notes: list[Note] = []
         self._lost_segments = 0
         self._jumps = {link.number: len(link.clock.jumps) for link in links}
@@ -176,7 +178,8 @@ class Launched:
             "placement": self._placement,
             **self._machine_facts(),
         }
-        return Observations(values, facts, notes, self._lost_segments)
+        exits = {self._places[number]: end for number, end in self._exits.items()}
+        return Observations(values, facts, notes, self._lost_segments, exits)
 
     @property
     def _margin_ns(self) -> int:
@@ -214,10 +217,15 @@ class Launched:
                 elif isinstance(event, Ready):
                     self._clients[link.number] = event.clients
                 yield place, event
-                if isinstance(event, Ready) and link.number in self._waiting:
-                    self._waiting.discard(link.number)
-                    if not self._waiting:
-                        self._start()
+                if isinstance(event, Ready):
+                    self._take_ready(link)
+            case {"ready": _}:
+                self._take_ready(link)
+            case {"exited": end}:
+                self._exits[link.number] = end
+                if end["status"]:
+                    # The trial has failed.
+                    self._stop_others(link)
             case {"note": note}:
                 name, text = note["name"], f"host {link.host.name}: {note['message']}"
                 self._notes.append(Note(name, text, note["hint"]))
@@ -232,7 +240,7 @@ class Launched:
                 self._figures[link.number] = [Value(*figure) for figure in figures]
             case {"end": _}:
                 self._active.discard(link.number)
-                if link.number not in self._summaries:
+                if link.number not in self._summaries and link.number not in self._exits:
                     yield self._end_without_result(link, place)
 
     def _end_without_result(self, link: Link, place: int) -> PartEvent:
@@ -252,10 +260,21 @@ class Launched:
         error = EngineError(f"host {link.host.name} is lost: {reason}", LOST_HINT, LOST_STATUS)
         if self._waiting:
             raise error
-        for number in self._active:
+        self._stop_others(link)
+        return self._places[link.number], error
+
+    def _stop_others(self, link: Link) -> None:
+        """Stops the load on the remaining hosts."""
+        for number in self._active - {link.number}:
             self._command(self._fleet.links[number], {"stop": True})
         self._deadline = min(self._deadline, self._fleet.clock.monotonic() + self._lease_seconds + REPLY_SECONDS)
-        return self._places[link.number], error
+
+    def _take_ready(self, link: Link) -> None:
+        """Starts the load when the last host is ready."""
+        if link.number in self._waiting:
+            self._waiting.discard(link.number)
+            if not self._waiting:
+                self._start()
 
     def _start(self) -> None:
         """Starts the load on all hosts at the same instant, which is sent to each host in its clock's time."""

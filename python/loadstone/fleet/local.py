@@ -5,6 +5,7 @@ Every trial uses a fleet; a single engine is the segment 0/1. All engines share 
 
 from __future__ import annotations
 
+import platform
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -32,9 +33,9 @@ class Local:
         # The fingerprint of this host, for results. Each run reads it again: a resumed run may be on another host.
         self.facts: Mapping[str, Scalar] = environment_facts(describe_environment())
 
-    def hosts(self, placement: str) -> int:
-        """Always 1."""
-        return 1
+    def hosts(self, placement: str) -> Sequence[str]:
+        """Always this machine."""
+        return (platform.node(),)
 
     def open_system(self, name: str) -> SpreadSystem:
         """Raises LoadstoneError: servers on this machine need no fleet."""

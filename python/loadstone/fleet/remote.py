@@ -86,9 +86,9 @@ class Remote:
         self._calls: dict[int, Call] = {}
         self._numbers = count(1)
 
-    def hosts(self, placement: str) -> int:
-        """The number of hosts of a placement."""
-        return len(self.groups[placement])
+    def hosts(self, placement: str) -> Sequence[str]:
+        """The names of the hosts of a placement."""
+        return [self.links[number].host.name for number in self.groups[placement]]
 
     def open_system(self, name: str) -> SpreadSystem:
         """A system whose nodes run on the hosts for servers."""

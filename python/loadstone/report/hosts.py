@@ -11,12 +11,13 @@ from loadstone.format import units, wording
 from loadstone.report.table import Column, Rows, Table, TableCell
 from loadstone.report.view import View
 
-# The metrics of a host with engines, or with servers that the lab started.
-NAME = re.compile(r"host\.(.+)\.(?:operations|servers\.cpu)")
+# The metrics of a host with engines or commands, or with servers that the lab started.
+NAME = re.compile(r"host\.(.+)\.(?:clock_bound|servers\.cpu)")
 # The figures of a host in each trial, in the order of the columns.
 USED = {
     "throughput": "throughput",
     "p99": "p99",
+    "time": "time",
     "late.generator": "sent late",
     "engines.cpu": "load generators",
     "servers.cpu": "servers",

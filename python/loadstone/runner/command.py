@@ -2,141 +2,43 @@
 
 from __future__ import annotations
 
-import json
+import base64
 import os
-import select
 import shutil
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from loadstone.engine import secrets
-from loadstone.engine.trial import EngineError
-from loadstone.experiment.kind import CommandContext, CommandUse, Ended, ObservedCommand
+from loadstone.engine.trial import EngineError, Spec
+from loadstone.experiment.kind import SHARED, CommandContext, CommandUse, Ended, ObservedCommand
+from loadstone.experiment.model.template import environment_names
+from loadstone.fleet.command import CommandError, Launcher
+from loadstone.fleet.interface import Fleet, Observations
 from loadstone.format import units
 from loadstone.observe.watch import Watch
-from loadstone.runner import launcher
+from loadstone.results.trial_result import Scalar
+from loadstone.runner.phase import deadline
 from loadstone.runner.progress import Display, PhaseProgress
 
 POLL_SECONDS = 1.0
 # The number of bytes read from the end of an output, and the number of characters that a message quotes.
 TAIL_BYTES, TAIL_CHARS = 1000, 200
-NOT_FOUND, NOT_EXECUTABLE = 127, 126
+NOT_FOUND = 127
 # The status of a pipeline whose writer was killed because its reader, such as `head`, had exited.
 CLOSED_PIPE = 128 + signal.SIGPIPE
 # Of a larger output, this number of bytes is kept at its beginning and at its end.
 RETAINED_BYTES = 16 << 20
 # The largest output, in bytes: a command without a limit could fill the disk.
 OUTPUT_MAX = 4 << 30
+# The outputs in the description of an exit on another host.
+OUTPUTS = ("stdout", "stderr")
+# For commands on other hosts: the clocks must agree to within a tenth of it.
+INTERVAL_MS = 1000
 CUT = b"\n[... loadstone: %d bytes were omitted here ...]\n"
-# The time that the launcher has to kill a command.
-KILL_SECONDS = 3 * launcher.ENDING_SECONDS
-
-
-class CommandError(EngineError):
-    """A command could not be run, or took too long."""
-
-
-class Launcher(AbstractContextManager["Launcher"]):
-    """The process that starts commands (`loadstone.runner.launcher`)."""
-
-    def __init__(self) -> None:
-        # The launcher runs in a separate session, so that Ctrl-C does not kill it before its command.
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", launcher.__file__],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        self._received = b""
-        self._pid = 0
-
-    def start(
-        self, argv: Sequence[str], directory: Path, environment: Mapping[str, str], stdout: Path, stderr: Path
-    ) -> int:
-        """Starts a command; returns its pid. Raises CommandError if it cannot be started."""
-        request = {
-            "argv": argv,
-            "directory": str(directory),
-            "environment": dict(environment),
-            "stdout": str(stdout.absolute()),
-            "stderr": str(stderr.absolute()),
-        }
-        self._send(request)
-        reply = self._receive(None)
-        if reply is None or "pid" not in reply:
-            reason = reply.get("error") if reply else "the launcher has exited"
-            raise CommandError(f"cannot run {argv[0]}: {reason}", "check its arguments", NOT_EXECUTABLE)
-        self._pid = int(reply["pid"])
-        return self._pid
-
-    def wait(self, seconds: float) -> tuple[int, CommandUse] | None:
-        """The exit status and the resource usage of the command; None if it is still running after `seconds`."""
-        reply = self._receive(seconds)
-        if reply is None:
-            return None
-        self._pid = 0
-        use = CommandUse(reply["elapsed_ns"], reply["cpu_ns"], reply["memory_bytes"], tuple(reply["survivors"]))
-        return int(reply["status"]), use
-
-    def end(self) -> None:
-        """Terminates the command, if one is running, and all processes that it started."""
-        if self._pid:
-            with suppress(CommandError):
-                self._send({"end": True})
-                self.wait(KILL_SECONDS)
-
-    def __exit__(self, *_: object) -> None:
-        self.end()
-        if self._process.stdin is not None:
-            with suppress(BrokenPipeError):
-                self._process.stdin.close()
-        try:
-            self._process.wait(KILL_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        if self._process.stdout is not None:
-            self._process.stdout.close()
-
-    def _send(self, request: Mapping[str, object]) -> None:
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(json.dumps(request).encode() + b"\n")
-            self._process.stdin.flush()
-        except BrokenPipeError:
-            raise self._failure() from None
-
-    def _receive(self, seconds: float | None) -> dict[str, Any] | None:
-        """The next reply; None if none arrives within `seconds`. Raises CommandError if the launcher has exited."""
-        assert self._process.stdout is not None
-        until = None if seconds is None else time.monotonic() + seconds
-        while b"\n" not in self._received:
-            rest = None if until is None else max(until - time.monotonic(), 0.0)
-            ready, _, _ = select.select([self._process.stdout], [], [], rest)
-            if not ready:
-                return None
-            received = os.read(self._process.stdout.fileno(), 1 << 16)
-            if not received:
-                raise self._failure()
-            self._received += received
-        line, _, self._received = self._received.partition(b"\n")
-        reply: dict[str, Any] = json.loads(line)
-        return reply
-
-    def _failure(self) -> CommandError:
-        """The error for a killed launcher; also kills the launcher's command, which must not outlive it."""
-        if self._pid:
-            with suppress(ProcessLookupError):
-                os.killpg(self._pid, signal.SIGKILL)
-            self._pid = 0
-        return CommandError("the process that starts commands was killed", "see the kernel log", -signal.SIGKILL)
 
 
 def run(
@@ -187,6 +89,114 @@ def run_by(
             watch.take_sample()
         display.update()
     return Ended(ended[0], stdout, stderr, ended[1], context)
+
+
+@dataclass(frozen=True)
+class HostsEnded:
+    """A command that has exited on every host, by the host's name, and the observations of the hosts."""
+
+    hosts: Mapping[str, Ended]
+    observations: Observations
+
+
+def run_on_hosts(
+    phase: ObservedCommand,
+    context: CommandContext,
+    fleet: Fleet,
+    placement: str,
+    hosts: int,
+    display: Display,
+    watch: Watch | None,
+    timeout: float,
+) -> HostsEnded:
+    """Runs a command once on each of the first `hosts` hosts of a placement; all start at the same instant.
+
+    It runs in a new directory with the name `context.directory` and the host's name. Its output goes to a folder with
+    the host's name in the trial's folder. Raises an EngineError that names the host if a command fails, and stops the
+    remaining commands.
+    """
+    names = fleet.hosts(placement)[:hosts]
+    contexts = [host_context(context, name, number, len(names)) for number, name in enumerate(names)]
+    progress = PhaseProgress(phase.name, None, phase.seconds, 0.0)
+    display.begin(progress)
+
+    def take_sample() -> None:
+        if watch is not None:
+            watch.take_sample()
+        display.update()
+
+    errors: list[EngineError] = []
+    specs = [command_spec(phase, own) for own in contexts]
+    with (
+        fleet.launch(specs, lambda *_: None, placement) as running,
+        deadline(timeout, phase.name, "command", running) as explain_error,
+    ):
+        progress.start()
+        try:
+            errors += [event for _, event in running.events(take_sample) if isinstance(event, EngineError)]
+        except EngineError as error:
+            raise explain_error(error) from None
+        observations = running.observations()
+    ends = {names[part]: store_output(phase, contexts[part], end) for part, end in sorted(observations.exits.items())}
+    for name, ended in ends.items():
+        if ended.status:
+            raise failure(f"host {name}: {phase.name}", ended)
+    if errors:
+        raise explain_error(errors[0])
+    return HostsEnded(ends, observations)
+
+
+def host_context(context: CommandContext, host: str, number: int, count: int) -> CommandContext:
+    """The context of a command on one host, with its share of the load."""
+    files, base = context.files / host, Path(f"{context.directory}-{host}")
+    files.mkdir(exist_ok=True)
+    shares = {name: share_of_total(total, number, count) for name, total in context.names.items() if name in SHARED}
+    own: dict[str, Scalar] = {"directory": str(base / "data"), "results": str(base / "results")}
+    own |= {"host_index": number, "host_count": count}
+    return replace(
+        context, files=files, directory=base / "data", names={**context.names, **shares, **own}, is_remote=True
+    )
+
+
+def share_of_total(total: Scalar, number: int, count: int) -> Scalar:
+    """A host's share of clients, a rate or operations; shares of whole numbers are whole, as for engines."""
+    if isinstance(total, int):
+        return total // count + (number < total % count)
+    return float(total) / count
+
+
+def command_spec(phase: ObservedCommand, context: CommandContext) -> Spec:
+    """The command for a host's agent, with the files in the lab's folder that its arguments name."""
+    arguments, results = list(phase.arguments(context)), Path(str(context.names["results"]))
+    files = [Path(text) for text in arguments if Path(text).parent == context.files]
+    variables = [name for text in arguments for name in environment_names(text)]
+    argv = [str(results / Path(text).name) if Path(text) in files else text for text in arguments]
+    return {
+        "command": {
+            "argv": argv,
+            "environment": dict(context.environment),
+            # The lab's variables that the command names, for hosts that do not define them.
+            "defaults": {name: os.environ[name] for name in variables if name in os.environ},
+            "files": {path.name: path.read_text() for path in files},
+            "place": str(phase.place(context.directory) or context.directory),
+            "version": list(phase.version(context)) if phase.role == "measure" else [],
+        },
+        "directory": str(context.directory.parent),
+        "is_last": phase.role == "measure",
+        "interval_ms": INTERVAL_MS,
+        "wait_for_start": True,
+    }
+
+
+def store_output(phase: ObservedCommand, context: CommandContext, end: Mapping[str, Any]) -> Ended:
+    """Writes the files of a command on a host to the trial's folder."""
+    for name, encoded in end["files"].items():
+        path = context.files / Path(name).name
+        path = path.with_name(f"{phase.name}.{name}") if name in OUTPUTS else path
+        path.write_bytes(base64.b64decode(encoded))
+    stdout, stderr = (context.files / f"{phase.name}.{name}" for name in OUTPUTS)
+    use = CommandUse(**{**end["use"], "survivors": tuple(end["use"]["survivors"])})
+    return Ended(end["status"], stdout, stderr, use, context, end["version"])
 
 
 def end_command(process: Launcher, outputs: Iterable[Path]) -> None:

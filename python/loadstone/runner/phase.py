@@ -97,7 +97,7 @@ def run(
                 (files / f"{stem}.spec.json").write_text(json.dumps(redact_spec(segment)) + "\n")
             if watch is not None and part.pid is not None:
                 watch.watch("engine" if engines == 1 else f"engine.{part.stem}", part.pid)
-        explain_error = stack.enter_context(deadline(timeout, name, running))
+        explain_error = stack.enter_context(deadline(timeout, name, "load generator", running))
         try:
             for number, event in running.events(None if watch is None else watch.take_sample, started):
                 if isinstance(event, EngineError):
@@ -143,11 +143,13 @@ def redact_spec(spec: Spec) -> Spec:
 
 
 @contextmanager
-def deadline(seconds: float, phase: str, running: Running) -> Iterator[Callable[[EngineError], EngineError]]:
-    """Kills engines that take too long, so that a hanging store does not hang the lab.
+def deadline(
+    seconds: float, phase: str, subject: str, running: Running
+) -> Iterator[Callable[[EngineError], EngineError]]:
+    """Kills engines or commands that take too long, so that a hanging store does not hang the lab.
 
-    Yields a function that replaces the error of an engine without a result with a timeout error, if the timeout killed
-    the engine.
+    Yields a function that replaces the error of an engine or command without a result with a timeout error, if the
+    timeout killed it.
     """
     passed = threading.Event()
 
@@ -159,7 +161,7 @@ def deadline(seconds: float, phase: str, running: Running) -> Iterator[Callable[
         if not passed.is_set():
             return error
         return EngineError(
-            f"{phase}: the load generator did not finish within {seconds:g} s",
+            f"{phase}: the {subject} did not finish within {seconds:g} s",
             "set a longer `timeout` in the experiment, or find out what the store is waiting for",
             error.status,
         )

@@ -13,13 +13,16 @@ from loadstone.engine.events import Note
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.kind import Ended, EngineLaunch, ObservedCommand, Role, kind_of
 from loadstone.experiment.plan.plan import Variant
+from loadstone.fleet.interface import Observations
 from loadstone.format import units
+from loadstone.importers.processes import combine_hosts
 from loadstone.importers.run import ImportedRun
 from loadstone.observe.watch import Watch
 from loadstone.results import hlog
 from loadstone.results.trial_result import Loop, Scalar, Series, values_by_metric
 from loadstone.results.value import Value
 from loadstone.runner import command, engine_figures, guarantees
+from loadstone.runner.command import HostsEnded
 from loadstone.runner.phase import Finished
 
 ENDED_EARLY_HINT = "remove the cause stated above; the message comes from the store or from the load generator"
@@ -44,22 +47,35 @@ class PhaseResult:
     of_system: tuple[str, ...] = ()
 
 
-def parse_output(observed: ObservedCommand, ended: Ended) -> ImportedRun:
+def parse_output(observed: ObservedCommand, ended: Ended | HostsEnded) -> ImportedRun:
     """Parses the output of a command. Raises CommandError if it cannot be parsed."""
+    if isinstance(ended, HostsEnded):
+        runs = {host: parse_host(observed, host, end) for host, end in ended.hosts.items()}
+        whole = combine_hosts(runs, {host: end.use.elapsed_ns for host, end in ended.hosts.items()})
+        observed.merge(whole, list(ended.hosts.values()))
+        return whole
+    return parse_host(observed, "", ended)
+
+
+def parse_host(observed: ObservedCommand, host: str, ended: Ended) -> ImportedRun:
+    """Parses the output of a command on one host. Raises CommandError if it cannot be parsed."""
     try:
         return observed.read(ended)
     except LoadstoneError as error:
-        raise command.failure(observed.name, ended, str(error.args[0]), error.hint) from error
+        name = f"host {host}: {observed.name}" if host else observed.name
+        raise command.failure(name, ended, str(error.args[0]), error.hint) from error
     finally:
         for path in (ended.stdout, ended.stderr):
             command.cut_output(path)
 
 
 def command_result(
-    observed: ObservedCommand, ended: Ended, files: Path, watch: Watch, server_facts: Mapping[str, Scalar]
+    observed: ObservedCommand, ended: Ended | HostsEnded, files: Path, watch: Watch, server_facts: Mapping[str, Scalar]
 ) -> PhaseResult:
     """The result of a command, parsed from its output. Raises CommandError if it cannot be parsed."""
-    printed = {path: path.stat().st_size for path in (ended.stdout, ended.stderr)}
+    ends = ended.hosts.values() if isinstance(ended, HostsEnded) else (ended,)
+    observations = ended.observations if isinstance(ended, HostsEnded) else Observations()
+    printed = {path: path.stat().st_size for end in ends for path in (end.stdout, end.stderr)}
     run = parse_output(observed, ended)
     measured = values_by_metric(*run.figures_with_bounds())
     operations = measured.get("operations")
@@ -69,16 +85,18 @@ def command_result(
             message = f"{path.name} was {units.format_size(size)} long; only its beginning and end are kept"
             notes.append(Note("output-cut", message, "have the command print less"))
     notes += survivor_notes(observed, ended)
-    if ended.status:
+    has_failed = isinstance(ended, Ended) and ended.status
+    if isinstance(ended, Ended) and ended.status:
         failed = command.failure(observed.name, ended)
         notes.append(Note("failed", str(failed.args[0]), failed.hint))
     hlog.write_histograms(files / f"{observed.name}.hlog", run.histograms)
+    watched = watch.values(int(operations.value) if operations else 0)
     return PhaseResult(
         observed.role,
-        [*measured.values(), *watch.values(int(operations.value) if operations else 0)],
-        {**server_facts, **watch.facts, **run.facts},
-        notes,
-        "failed" if ended.status else run.end,
+        [*measured.values(), *watched, *observations.values],
+        {**server_facts, **watch.facts, **observations.facts, **run.facts},
+        [*notes, *observations.notes],
+        "failed" if has_failed else run.end,
         run.clients,
         run.loop,
         run.statuses,
@@ -88,10 +106,11 @@ def command_result(
     )
 
 
-def survivor_notes(phase: ObservedCommand, ended: Ended) -> Iterator[Note]:
+def survivor_notes(phase: ObservedCommand, ended: Ended | HostsEnded) -> Iterator[Note]:
     """A note on processes that outlived their command and were killed."""
-    if ended.use.survivors:
-        message = f"processes of {phase.name} were killed because they outlived it: {', '.join(ended.use.survivors)}"
+    ends = ended.hosts.values() if isinstance(ended, HostsEnded) else (ended,)
+    if survivors := dict.fromkeys(name for end in ends for name in end.use.survivors):
+        message = f"processes of {phase.name} were killed because they outlived it: {', '.join(survivors)}"
         yield Note("survivors", message, "start servers in `hooks.before` or with `systems: {…: {start: …}}`")
 
 

@@ -13,12 +13,12 @@ from pathlib import Path
 from loadstone.engine.events import Note
 from loadstone.experiment.kind import CommandContext, Ended, ObservedCommand
 from loadstone.experiment.plan import order
+from loadstone.fleet.command import CommandError, Launcher
 from loadstone.observe.watch import Watch
 from loadstone.results.folder import Folder
 from loadstone.results.trial_result import TrialResult, values_by_metric
 from loadstone.results.value import Value
 from loadstone.runner import command
-from loadstone.runner.command import CommandError, Launcher
 from loadstone.runner.progress import Display, RunProgress
 from loadstone.statistics.comparison import compare_blocks
 from loadstone.statistics.intervals import t_interval

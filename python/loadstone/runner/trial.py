@@ -9,6 +9,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from uuid import uuid4
 
 from loadstone.engine import secrets
 from loadstone.engine.describe import describe_engine
@@ -18,9 +19,10 @@ from loadstone.errors import LoadstoneError
 from loadstone.experiment.kind import CommandContext, Ended, EngineLaunch, ObservedCommand, Phase, kind_of
 from loadstone.experiment.model.experiment import Experiment
 from loadstone.experiment.plan import order
-from loadstone.experiment.plan.plan import PlannedTrial
+from loadstone.experiment.plan.plan import PlannedTrial, Variant
 from loadstone.faults.fault import FaultError
 from loadstone.faults.injector import Injector
+from loadstone.fleet.command import CommandError
 from loadstone.fleet.host_figures import add_disturbances
 from loadstone.fleet.interface import Fleet
 from loadstone.format import units
@@ -32,6 +34,7 @@ from loadstone.results.folder import FAULTS
 from loadstone.results.trial_result import Scalar, TrialResult, values_by_metric
 from loadstone.results.value import Value
 from loadstone.runner import command, datasets, fault_figures, hooks, phase, phase_result, stage_figures
+from loadstone.runner.command import HostsEnded
 from loadstone.runner.phase import Finished
 from loadstone.runner.phase_result import PhaseResult
 from loadstone.runner.progress import Display
@@ -43,6 +46,8 @@ from loadstone.systems.base import undo
 PATIENCE_SECONDS = 3600.0
 # The time limit for the hooks after a trial if the run is being interrupted: they cannot be interrupted again.
 LEAVING_SECONDS = 60.0
+# The parent of the directories of commands on other hosts, unless the experiment has a `directory`.
+HOST_DIRECTORY = Path("/tmp")
 # The names of notes about failures outside the engines.
 NOTES: dict[type[LoadstoneError], str] = {hooks.HookError: "hook", ServersError: "servers", FaultError: "faults"}
 
@@ -56,6 +61,8 @@ class Conductor:
     display: Display
     fleet: Fleet
     servers: RunServers
+    # Distinguishes the directories of commands on hosts.
+    attempt: str = ""
 
     def conduct(self, planned: PlannedTrial, files: Path, start: TrialResult) -> TrialResult:
         """Runs a trial and writes its files below `files`; returns `start`, completed with the outcome.
@@ -64,6 +71,7 @@ class Conductor:
         an error that affects every trial.
         """
         variant = planned.variant
+        self.attempt = uuid4().hex[:12]
         start = replace(start, clients=variant.clients, start_unix_ns=time.time_ns())
         directory = self.spaces.space_at(variant.directory).empty_directory()
         at: TrialServers | None = None
@@ -81,7 +89,7 @@ class Conductor:
                         if result.end != "done":
                             break
         except (EngineError, hooks.HookError, ServersError, FaultError) as error:
-            lost = isinstance(error, EngineError) and error.status < 0 and not isinstance(error, command.CommandError)
+            lost = isinstance(error, EngineError) and error.status < 0 and not isinstance(error, CommandError)
             name = "lost-segment" if lost else NOTES.get(type(error), "failed")
             faults = injector.records if injector else ()
             notes = (*exit_notes(at), Note(name, str(error.args[0]), error.hint), *lift_notes(faults))
@@ -139,6 +147,7 @@ class Conductor:
         """Loads data that trials share on servers, unless it is already there. Raises LoadstoneError if the load
         fails."""
         directory = self.spaces.space_at(planned.variant.directory).empty_directory()
+        self.attempt = uuid4().hex[:12]
         try:
             self.display.step("servers")
             at = self.servers.prepare(planned.variant, files / "servers.log", reuse=True)
@@ -253,7 +262,7 @@ class Conductor:
         self.display.step("load")
         if isinstance(part, ObservedCommand):
             ended = self._command(part, planned, directory, files, at, None)
-            if ended.status:
+            if isinstance(ended, Ended) and ended.status:
                 raise command.failure(part.name, ended)
             figures = phase_result.parse_output(part, ended).figures_with_bounds()
             return PhaseResult(part.role, figures, notes=[*phase_result.survivor_notes(part, ended)])
@@ -297,7 +306,7 @@ class Conductor:
         self.display.step("flush")
         data = directory if describe_engine().keeps_files(variant.store) else None
         if isinstance(phase, ObservedCommand):
-            data = phase.place(directory)
+            data = None if variant.is_remote else phase.place(directory)
         if at is not None:
             data = at.stack.data
         if isinstance(phase, EngineLaunch) and phase.cold:
@@ -354,12 +363,12 @@ class Conductor:
     def _engines(self, placement: str) -> int:
         """The number of engines of a trial."""
         settings = self.experiment.fleet
-        return settings.engines if settings.per_host is None else settings.per_host * self.fleet.hosts(placement)
+        return settings.engines if settings.per_host is None else settings.per_host * len(self.fleet.hosts(placement))
 
     def _refuse_race(self, spec: Spec, placement: str, engines: int) -> None:
         """Raises EngineError for a closed loop with a number of operations on several hosts: each would finish at a
         different time."""
-        hosts = min(self.fleet.hosts(placement), engines)
+        hosts = min(len(self.fleet.hosts(placement)), engines)
         if hosts > 1 and spec["pace"]["mode"] == "closed" and spec["until"].get("operations") is not None:
             message = f"a closed loop limited by a number of operations is a race between {hosts} hosts"
             raise EngineError(f"{message}: the slowest host determines the end", "limit it by time, or set a rate", 2)
@@ -373,7 +382,7 @@ class Conductor:
         at: TrialServers | None,
         watch: Watch | None,
         injector: Injector | None = None,
-    ) -> Ended:
+    ) -> Ended | HostsEnded:
         """Runs a command, whose templates may use all names that are known for the trial."""
         names: dict[str, Scalar] = {
             **(at.names() if at else {}),
@@ -383,11 +392,30 @@ class Conductor:
             "directory": str(directory),
             "results": str(files.absolute()),
             "seed": self._seed(planned),
+            "host_index": 0,
+            "host_count": 1,
         }
         if injector is not None:
             names["crashes_unix_ns"] = " ".join(map(str, injector.crashes_unix_ns))
         context = CommandContext(files.absolute(), directory, names, at.client_environment() if at else {})
+        if planned.variant.is_remote:
+            parent = planned.variant.directory if self.experiment.directory else HOST_DIRECTORY
+            own = replace(context, directory=parent / f"{datasets.PREFIX}{self.attempt}")
+            hosts = self._hosts_of_command(part, planned.variant)
+            where = (self.fleet, planned.variant.placement, hosts)
+            return command.run_on_hosts(part, own, *where, self.display, watch, self._timeout())
         return command.run(part, context, self.display, watch, self._timeout())
+
+    def _hosts_of_command(self, part: ObservedCommand, variant: Variant) -> int:
+        """The number of hosts that run a command. Raises EngineError if there are fewer hosts than `fleet.engines`."""
+        hosts, engines = len(self.fleet.hosts(variant.placement)), self._engines(variant.placement)
+        if engines > hosts:
+            message = (
+                f"fleet.engines is {engines}, but placement {variant.placement} has {units.count_noun(hosts, 'host')}"
+            )
+            raise EngineError(message, "write `per_host: 1`: each host runs the command once", 2)
+        # Servers hold the data of the load for all hosts.
+        return 1 if part.role == "prepare" and variant.servers is not None else engines
 
     def _seed(self, planned: PlannedTrial) -> int:
         return order.trial_seed(self.experiment.seed, planned.repeat)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, PlainValidator, WithJsonSchema
 
 from loadstone.engine.describe import describe_engine
+from loadstone.engine.trial import EngineError
 from loadstone.errors import LoadstoneError
-from loadstone.experiment.kind import CommandContext, Data, Ended, Kind, ObservedCommand
+from loadstone.experiment.kind import HISTOGRAM_LOGS, SHARED, CommandContext, Data, Ended, Kind, ObservedCommand
 from loadstone.experiment.model import template
 from loadstone.experiment.model.values import FilePart, Natural, Text, refuse_value
 from loadstone.experiment.model.values import quote_value as render_value
@@ -125,7 +127,8 @@ class Command(FilePart):
     """A shell command that does the work of a trial: any benchmark that prints its figures, or work to be timed."""
 
     run: Text = Field(examples=["pgbench -n -c {clients} -T {duration}"])
-    """The command. A trial executes it once, and fails if the exit status is not zero."""
+    """The command. A trial executes it once, or once on each host of a fleet. It fails if the exit status is not
+    zero."""
 
     prepare: Text = Field(default="", examples=["pgbench -i -s 10"])
     """The load phase: a command that creates the data."""
@@ -198,8 +201,8 @@ def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
     for text in (variant.work.run, variant.work.prepare):
         if text:
             yield partial(check_syntax, text, shell_arguments())
-            if variant.servers is None:
-                # A started system may provide its own programs.
+            if variant.servers is None and not variant.is_remote:
+                # A started system may provide its own programs. Other hosts may have other programs.
                 yield partial(check_program, text)
 
 
@@ -214,17 +217,22 @@ def phases(variant: Variant, experiment: Experiment) -> Sequence[ObservedCommand
     for number in range(work.warmups):
         plan.append(ObservedCommand(f"warmup-{number + 1}", partial(shell, work.run), read_warmup, role="warmup"))
     names = template.template_names(written.run)
-    load = variant.clients if "clients" in names else None, variant.rate
-    read = partial(read_figures, work, variant.store, load, experiment.warmup_seconds, operations=variant.operations)
-    seconds = experiment.measure.duration
-    return [*plan, ObservedCommand(NAME, partial(shell, work.run), read, seconds, requested=requested)]
+    warmup, seconds = experiment.warmup_seconds, experiment.measure.duration
+    read = partial(read_figures, work, variant.store, "clients" in names, warmup)
+    merge, version = partial(merge_logs, work, warmup), partial(version_arguments, work)
+    arguments = partial(shell, work.run)
+    measured = ObservedCommand(NAME, arguments, read, seconds, requested=requested, version=version, merge=merge)
+    return [*plan, measured]
 
 
 def shell(text: str, context: CommandContext) -> Sequence[str]:
     """The arguments that execute a command in the shell; records the command in the trial's folder.
 
-    Raises LoadstoneError if the command uses an unknown name.
+    Raises LoadstoneError if the command uses an unknown name, and EngineError if the load is too small for the hosts.
     """
+    if empty := [name for name in template.template_names(text) if name in SHARED and context.names.get(name) == 0]:
+        message = f"there are fewer {empty[0]} than hosts: {context.names['host_count']}"
+        raise EngineError(message, f"use more {empty[0]} or fewer hosts", 2)
     try:
         command = template.render_template(text, context.names, for_shell=True)
     except KeyError as error:
@@ -258,13 +266,14 @@ def read_times(prefix: str, ended: Ended) -> ImportedRun:
 def read_figures(
     work: Command,
     store: str,
-    load: tuple[int | None, float | None],
+    has_clients: bool,
     warmup: float,
     ended: Ended,
-    *,
-    operations: int | None = None,
 ) -> ImportedRun:
-    """The figures in the output, without `warmup` seconds, and the times. Raises LoadstoneError if they are missing."""
+    """The figures in the output, without `warmup` seconds, and the times. Raises LoadstoneError if they are missing.
+
+    The command's load is in the names of its context: on other hosts, each host's share.
+    """
     run = ImportedRun() if work.figures is None or ended.status else read_output(work, ended, warmup)
     known = {value.metric for value in run.values}
     run.values += [value for value in read_times("", ended).values if value.metric not in known]
@@ -273,19 +282,23 @@ def read_figures(
     run.facts.setdefault("work", run.facts.get("tool", NAME))
     if store != STORE:
         run.facts["store"] = store
-    clients, rate = load
-    run.clients = clients if run.clients is None else run.clients
-    if rate is not None:
+    names: Mapping[str, Any] = ended.context.names
+    operations = names.get("operations")
+    run.clients = names["clients"] if has_clients and run.clients is None else run.clients
+    if (rate := names.get("rate")) is not None:
         # The rate is in the command, whether or not the output repeats it.
         run.loop = "open"
-        run.facts.setdefault("target", rate)
+        run.facts.setdefault("target", float(rate))
     done = next((value.value for value in run.values if value.metric == "operations"), None)
     if operations and done is not None and done < DONE_MIN * operations:
         message = f"it completed only {units.format_count(int(done))} of {units.format_count(operations)} operations"
         run.add_note("incomplete", message, "have the command perform all operations: `{operations}`")
     if (version := find_version(work, ended)) and "version" not in run.facts:
         run.facts["version"] = version
-    add_histograms(run, work, ended, warmup)
+    if logged := read_logs(run, work, warmup, [ended]):
+        known = {value.metric for value in run.values}
+        run.values += [value for value in logged.figures_with_bounds() if value.metric not in known]
+        run.histograms |= logged.histograms
     return run
 
 
@@ -377,23 +390,35 @@ def part_name(run: ImportedRun) -> str:
     return " ".join([*filter(None, [run.variant]), *map(str, run.dimensions.values())])
 
 
-def add_histograms(run: ImportedRun, work: Command, ended: Ended, warmup: float = 0.0) -> None:
-    """Adds the merged histograms that the tool's processes wrote, and their figures that the tool did not print.
+def merge_logs(work: Command, warmup: float, whole: ImportedRun, ends: Sequence[Ended]) -> None:
+    """Adds the latencies in the logs of all hosts, if every host has logs, to the combined run of the hosts."""
+    if len(ends) == 1 or not all(list_logs(end) for end in ends):
+        return
+    # The note on an unknown unit is already in the run.
+    if logged := read_logs(ImportedRun(), work, warmup, ends):
+        values = [value for value in logged.figures_with_bounds() if value.unit == "ns" and value.metric != "runtime"]
+        metrics = {value.metric for value in values}
+        whole.values = [*(value for value in whole.values if value.metric not in metrics), *values]
+        whole.histograms |= logged.histograms
 
-    Logs of unknown tools without a unit are omitted, with a note.
+
+def list_logs(ended: Ended) -> list[Path]:
+    """The HDR logs that the tool's processes wrote."""
+    return [path for ending in HISTOGRAM_LOGS for path in sorted(ended.context.files.glob(ending))]
+
+
+def read_logs(run: ImportedRun, work: Command, warmup: float, ends: Sequence[Ended]) -> ImportedRun | None:
+    """The merged histograms that the tool's processes wrote, and their figures; None if there are none.
+
+    Logs of unknown tools without a unit are omitted, with a note in `run`.
     """
-    paths = [path for ending in ("*.hlog", "*.hdr") for path in sorted(ended.context.files.glob(ending))]
+    paths = [path for ended in ends for path in list_logs(ended)]
     sources = [Source(path, text_of(path), {hlog_parser.WARMUP: warmup}) for path in paths]
     if unknown := [source.path.name for source in sources if not (work.hlog_unit or hlog_parser.has_unit(source))]:
         message = f"the unit of the values in {units.list_items(unknown, 6)} is unknown, so its latencies are omitted"
         run.add_note("unknown", message, UNIT_HINT)
     known_units = [state_unit(source, work) for source in sources if source.path.name not in unknown]
-    if not known_units:
-        return
-    logged = hlog.merge_runs(known_units)
-    known = {value.metric for value in run.values}
-    run.values += [value for value in logged.figures_with_bounds() if value.metric not in known]
-    run.histograms |= logged.histograms
+    return hlog.merge_runs(known_units) if known_units else None
 
 
 def state_unit(source: Source, work: Command) -> Source:
@@ -406,11 +431,22 @@ def state_unit(source: Source, work: Command) -> Source:
 def find_version(work: Command, ended: Ended) -> str:
     """The tool's version: from the file's command, the option of a known tool, or the output; empty if unknown."""
     context = ended.context
-    text = template.render_template(work.version or work.run, context.names, for_shell=True)
-    if question := text if work.version else version_command(text):
-        return ask_version(question, context.directory, context.variables)
+    if question := version_question(work, context):
+        return ended.version if context.is_remote else ask_version(question, context.directory, context.variables)
     match = YCSB_VERSION.search(ended.stderr.read_text(errors="replace")) if ended.stderr.is_file() else None
     return match[1] if match else ""
+
+
+def version_question(work: Command, context: CommandContext) -> str:
+    """The command that prints the tool's version: the file's, or a known tool's option; empty if unknown."""
+    text = template.render_template(work.version or work.run, context.names, for_shell=True)
+    return text if work.version else version_command(text)
+
+
+def version_arguments(work: Command, context: CommandContext) -> Sequence[str]:
+    """The arguments of the command that prints the tool's version; empty if there is none."""
+    question = version_question(work, context)
+    return [*shell_arguments(), "-c", question] if question else ()
 
 
 KIND = Kind(
@@ -425,7 +461,10 @@ KIND = Kind(
     changing,
     metrics=metrics,
     clients=False,
+    remote=True,
+    is_program=True,
     commands=("run", "prepare", "version"),
+    shared=("run", "version"),
     literal=("figures",),
     passed=(*PASSED, WARMUP),
 )

@@ -215,8 +215,9 @@ def slugs(names: Iterable[str]) -> list[str]:
 
 def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
     """fio's own check of the jobs, and a check of their directories, which fio does not create."""
-    yield partial(check_by_fio, variant.work)
-    if not variant.hooks_before:
+    if not variant.is_remote or shutil.which(PROGRAM) is not None:
+        yield partial(check_by_fio, variant.work)
+    if not variant.hooks_before and not variant.is_remote:
         yield partial(check_directories, variant.work)
 
 
@@ -245,8 +246,8 @@ def arguments(work: Fio, context: CommandContext) -> list[str]:
     """fio's command line; a copy of the job file is kept in the trial's folder."""
     copy = context.files / "job.fio"
     copy.write_text(work.job if is_text(work.job) else Path(work.job).read_text())
-    # fio reads the file at its original path, since it may include neighbouring files.
-    return [PROGRAM, *OPTIONS, *work.options, str(copy if is_text(work.job) else work.job)]
+    # On this machine, fio reads the file at its original path, since it may include neighbouring files.
+    return [PROGRAM, *OPTIONS, *work.options, str(copy if is_text(work.job) or context.is_remote else work.job)]
 
 
 def phases(variant: Variant, experiment: Experiment) -> Sequence[ObservedCommand]:
@@ -318,4 +319,6 @@ KIND = Kind(
     metrics=metrics,
     place=place_of,
     clients=False,
+    remote=True,
+    is_program=True,
 )

@@ -146,7 +146,7 @@ class FleetKeys(FilePart):
 
     engines: Count = Field(default=1, examples=[4])
     """Number of load generators that share the clients, rate and operations of a trial. Available for networked
-    stores, files and sorts."""
+    stores, files and sorts; for commands and fio, the number of hosts that run them once."""
 
     per_host: Count | None = Field(default=None, examples=[1])
     """Number of load generators on each host, instead of `engines`."""

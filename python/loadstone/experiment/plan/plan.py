@@ -13,7 +13,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from loadstone.experiment.kind import KINDS, Data
+from loadstone.experiment.kind import KINDS, SHARED, Data
 from loadstone.experiment.model import template
 from loadstone.experiment.model.experiment import Experiment
 from loadstone.experiment.model.values import Arrival, Durability, Scalar
@@ -60,6 +60,8 @@ class Variant:
     servers: VariantServers | None = None
     # The hosts of its engines: `apart`, `beside`, or a label.
     placement: str = "apart"
+    # Whether other hosts do its work.
+    is_remote: bool = False
     faults: tuple[PlannedFault, ...] = ()
     # The stages of a changing rate; empty for a constant rate.
     stages: tuple[Stage, ...] = ()
@@ -217,6 +219,7 @@ class Builder:
             load_properties=loading,
             servers=needed,
             placement=str(names["placement"]),
+            is_remote=experiment.fleet.on != "local",
             faults=plan_faults(experiment, render),
             stages=plan_stages(experiment, render),
         )
@@ -235,8 +238,11 @@ class Builder:
         used += [names.get(word, "") for text in commands.values() for word in template.template_names(text)]
         key = (path, *used)
         if key not in self._works:
+            is_remote = self._experiment.fleet.on != "local"
+            known = {word: value for word, value in names.items() if not (is_remote and word in SHARED)}
             keys = template.render_strings(options, partial(template.render_template, values=names)) | literal
-            keys |= {key: template.render_partly(text, names) for key, text in commands.items()}
+            for command, text in commands.items():
+                keys[command] = template.render_partly(text, known if command in kind.shared else names)
             work = kind.work(kind.keys.model_validate(keys), self._experiment)
             self._works[key] = name, work, kind.data(work)
         return self._works[key]

@@ -56,7 +56,7 @@ class Template:
         if "hooks" in (self.path[0], *self.path[2:3]):
             return AT_RUN_TIME
         if self.is_command:
-            return (*AT_RUN_TIME, "seed", "duration")
+            return (*AT_RUN_TIME, "seed", "duration", "host_index", "host_count")
         return OF_SERVERS if self.path[2:3] == ("attach",) and self.path[-1] in ATTACH_COMMANDS else ()
 
     @property

@@ -33,6 +33,8 @@ def check_fleet(context: Context) -> None:
     if not context.is_valid("fleet"):
         return
     fleet = context.experiment.fleet
+    if fleet.engines > 1 or fleet.per_host is not None:
+        check_programs(context)
     if fleet.on == "local":
         for key in OF_HOSTS:
             # A resolved document contains every default.
@@ -73,6 +75,19 @@ def check_engines(context: Context) -> None:
             context.add_mistake(("systems", name), message, "leave `fleet.engines` out, or use a networked store")
 
 
+def check_programs(context: Context) -> None:
+    """Refuses several load generators on one host for work that another tool's program does."""
+    fleet = context.experiment.fleet
+    for path, workload in context.experiment.all_workloads.items():
+        for kind in [kind for kind in workload.kinds[:1] if KINDS[kind].is_program]:
+            if fleet.on == "local" and fleet.engines > 1:
+                message = f"{kind} runs once on this machine, so fleet.engines has no effect"
+                context.add_mistake(("fleet", "engines"), message, "leave it out, or run on several hosts: `on: ray`")
+            elif (fleet.per_host or 1) > 1:
+                message = f"{kind} runs once on each host, but fleet.per_host is {fleet.per_host}"
+                context.add_mistake(("fleet", "per_host"), message, f"write `per_host: 1` ({path[-1]})")
+
+
 def check_placement(context: Context) -> None:
     """Checks that the label of the servers' hosts is known if engines are placed on them."""
     fleet = context.experiment.fleet
@@ -92,7 +107,7 @@ def check_work(context: Context) -> None:
             continue
         if system.start is not None:
             check_start(context, name, system.start)
-        elif system.store != WITHOUT_DATA and not describe_engine().is_networked(system.store):
+        elif system.store in describe_engine().stores and not is_reachable(system.store):
             message = f"{system.store} has no server that several hosts could reach"
             context.add_mistake(("systems", name), message, "use a networked store, or leave `fleet.on` out")
         for key in JARS.get(system.store, ()):
@@ -104,13 +119,21 @@ def check_work(context: Context) -> None:
     for path, workload in experiment.all_workloads.items():
         for kind in workload.kinds[:1]:
             if not KINDS[kind].remote:
-                message = f"{kind} runs only on this machine"
-                context.add_mistake(
-                    path, message, f"leave `fleet.on` out; load generators on other hosts can run {able}"
-                )
+                # A sort's memory and temporary files are planned for one host.
+                message = f"{kind} runs only on this machine, whose memory and disks limit it"
+                context.add_mistake(path, message, f"leave `fleet.on` out; other hosts can run {able}")
+    own = [system.store for system in experiment.systems.values() if system.store not in describe_engine().stores]
+    if experiment.load.reuse == "copy" and own:
+        hint = "leave `reuse` out, or write `reuse: shared` for data on servers"
+        context.add_mistake(("load", "reuse"), "data on several hosts cannot be copied", hint)
     if experiment.measure.ledger:
         hint = "leave `ledger` out, or run the load generators on this machine"
         context.add_mistake(("measure", "ledger"), "ledgers on several hosts cannot be read back", hint)
+
+
+def is_reachable(store: str) -> bool:
+    """Whether other hosts can use a store: over the network, or because it has no data."""
+    return store == WITHOUT_DATA or describe_engine().is_networked(store)
 
 
 def check_start(context: Context, name: str, start: Start) -> None:
