@@ -252,11 +252,11 @@ def test_silence_blocks_each_client_for_one_timeout(program: Path, clients: int,
 
 
 def test_reconnect_policy_is_a_property(program: Path) -> None:
-    def failed_attempts(run: Outage) -> int:
+    def count_failures(run: Outage) -> int:
         connecting = run.summary.connection_attempts
         assert connecting is not None
         return connecting.failed
 
     # On a busy host, there are fewer attempts.
-    run = measure_on_time(program, "gone", 1.5, 4, lambda run: failed_attempts(run) >= 15, reconnect="constant(50ms)")
-    assert 15 <= failed_attempts(run) <= 38
+    run = measure_on_time(program, "gone", 1.5, 4, lambda run: count_failures(run) >= 15, reconnect="constant(50ms)")
+    assert 15 <= count_failures(run) <= 38
