@@ -171,8 +171,11 @@ mod tests {
         let count = |at: usize, is_usable| {
             latest.count_usable(&topology.reach[at], topology.nodes[at].address, is_usable);
         };
-        [(0, true), (1, true), (0, true), (0, false), (1, false), (0, false), (0, true), (0, true)]
-            .map(|(at, is_usable)| count(at, is_usable));
+        for (at, is_usable) in
+            [(0, true), (1, true), (0, true), (0, false), (1, false), (0, false), (0, true), (0, true)]
+        {
+            count(at, is_usable);
+        }
         let events: Vec<_> = latest.events().into_iter().map(|event| (event.server, event.event)).collect();
         let names = [("127.0.0.1:2", UNUSABLE), ("127.0.0.1:1", UNUSABLE), ("127.0.0.1:1", USABLE)];
         assert_eq!(events, names.map(|(server, event)| (server.to_owned(), event.to_owned())));
