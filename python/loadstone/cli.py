@@ -9,7 +9,6 @@ import sys
 from loadstone import __version__
 from loadstone.engine import program
 from loadstone.errors import LoadstoneError
-from loadstone.format.wording import replace_controls
 
 # The engine's subcommands for users; the engine parses their arguments.
 ENGINE_COMMANDS = {
@@ -55,7 +54,7 @@ def main() -> int:
     try:
         return run(sys.argv[1:])
     except LoadstoneError as error:
-        print(replace_controls(str(error)), file=sys.stderr)
+        print_error(error)
         return 1
 
 
@@ -117,8 +116,16 @@ def unknown(command: str) -> int:
 
 def report_bad_usage(message: str, hint: str) -> int:
     """Reports an invalid command line, and returns its exit status."""
-    print(replace_controls(str(LoadstoneError(message, hint))), file=sys.stderr)
+    print_error(LoadstoneError(message, hint))
     return 2
+
+
+def print_error(error: LoadstoneError) -> None:
+    """Prints an error without control characters."""
+    # The front ends of the engine start without these modules.
+    from loadstone.format.wording import replace_controls
+
+    print(replace_controls(str(error)), file=sys.stderr)
 
 
 def commands() -> dict[str, str]:
