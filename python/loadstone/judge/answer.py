@@ -316,8 +316,7 @@ def describe_load(judgement: Judgement, search: Search, metrics: Sequence[str]) 
     outcome = search.outcome
     if outcome is None or outcome.load is None:
         return ""
-    load = int(outcome.load) if float(outcome.load).is_integer() else outcome.load
-    key = variant_key({**dict(search.context), outcome.rule.over: load})
+    key = variant_key({**dict(search.context), outcome.rule.over: outcome.load})
     cells = [cell for metric in metrics if (cell := judgement.cells.get((key, metric))) and not cell.withheld]
     figures = [
         f"{wording.metric_name(cell.metric)} is {wording.estimate_text(cell.estimate, cell.unit, cell.bound)}"

@@ -15,7 +15,6 @@ from loadstone.judge.finding import ORDER_OF_RUNS, UNKNOWN_OF_BOTH, Finding, Pai
 from loadstone.judge.settings import Settings
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import TrialResult
-from loadstone.results.value import THROUGHPUT
 from loadstone.statistics.distributions import student_tail
 from loadstone.statistics.estimate import REPEATS_MIN
 
@@ -162,7 +161,7 @@ def position_findings(pair: Pair, results: ResultSet) -> Iterator[Finding]:
     the step from first to second over the blocks in which one side ran first and those in which the other did, so that
     the difference between the sides cancels.
     """
-    metric = next(iter(results.headline_metrics), THROUGHPUT)
+    metric = results.deciding_metric
     sides = [{trial.repeat: trial for trial in trials} for trials in pair.sides]
     steps: tuple[list[float], list[float]] = ([], [])
     for block in sides[0].keys() & sides[1].keys() if pair.is_one_run and pair.blocks else ():
@@ -195,7 +194,7 @@ def carryover_findings(pair: Pair, results: ResultSet) -> Iterator[Finding]:
     is a bias: it changes the ratio. The trials of each side after the same side are compared with its trials after
     the other side, and then the two differences with each other.
     """
-    metric = next(iter(results.headline_metrics), THROUGHPUT)
+    metric = results.deciding_metric
     placed = {trial.order: (side, trial) for side, trials in enumerate(pair.sides) for trial in trials}
     # The logarithms of each side's figures, after its own side and after the other side.
     parts: tuple[list[list[float]], list[list[float]]] = ([[], []], [[], []])

@@ -80,8 +80,8 @@ def table(view: View, metric: str) -> Table:
 
 def entries(view: View, key: VariantKey, metric: str, compared: bool) -> tuple[TableCell, ...]:
     """The row of one variant; empty if it ran and does not have the metric."""
-    cell, has_failed = view.cell(key, metric), has_only_failed(view, key)
-    if cell is None and not has_failed:
+    cell = view.cell(key, metric)
+    if cell is None and not has_only_failed(view, key):
         return ()
     full = view.value(key)
     name = TableCell(shorten(full, NAME_MAX), aside=full if len(full) > NAME_MAX else "")

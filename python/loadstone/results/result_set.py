@@ -168,6 +168,11 @@ class ResultSet:
         return order_metrics(self.trials, self.question.metrics)
 
     @property
+    def deciding_metric(self) -> str:
+        """The first compared metric."""
+        return next(iter(self.headline_metrics), THROUGHPUT)
+
+    @property
     def is_at_rate(self) -> bool:
         """Whether every trial had a target rate."""
         return is_open(self.trials)
