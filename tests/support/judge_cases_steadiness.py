@@ -15,7 +15,7 @@ CASES = [
         "a step of a fifth",
         experiment(rates=STEADY[:15] + tuple(1.2 * rate for rate in STEADY[:15])),
         SUSPECT,
-        "throughput rises from 100 to 120 op/s, 15 s into the window",
+        "throughput rises from 100 to 120 op/s (medians), 15 s into the window",
     ),
     Case(
         "not-steady", "a step of a fiftieth", experiment(rates=STEADY[:15] + tuple(1.02 * rate for rate in STEADY[:15]))

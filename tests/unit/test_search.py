@@ -129,7 +129,7 @@ def test_throughput_that_falls_beyond_the_knee_is_reported() -> None:
     assert (outcome.load, outcome.low, outcome.high) == (8, 7, 8)
     assert outcome_sentence(outcome).startswith(
         "throughput is highest at 8 clients, 8,000 op/s; 95 % of that is reached between 7 and 8 clients;"
-        " throughput falls below that again between 8 and 16 clients, to 4,000 op/s at 32 clients; "
+        " throughput falls below that level again between 8 and 16 clients, to 4,000 op/s at 32 clients; "
     )
 
 

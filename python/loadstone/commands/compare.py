@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from loadstone.commands.open_results import open_results
 from loadstone.commands.parser import CommandParser, check_conditions, check_gate, guard_command, join_filters
@@ -40,7 +41,10 @@ def main(arguments: list[str]) -> int:
     if len(options.results_at) < 2:
         parser.error("a comparison needs at least two results")
     facts = dict(map(parse_fact, options.fact))
-    sides = [[open_results(run, options.results, facts) for run in side.split(",")] for side in options.results_at]
+    sides = [
+        [open_results(run, options.results, facts) for run in split_side(side, options.results)]
+        for side in options.results_at
+    ]
     if grouped := group_numbered(options.results_at):
         print(f"hint: each result is a separate side; to group runs into sides: {grouped}", file=sys.stderr)
     check_conditions(options.expect)
@@ -63,6 +67,11 @@ def main(arguments: list[str]) -> int:
 
         write_files(judgement, options.junit, options.summary)
     return exit_status(judgement.expectations)
+
+
+def split_side(side: str, root: Path) -> list[str]:
+    """The names of the runs of a side: one if the side is a path or an experiment below `root`, commas included."""
+    return [side] if Path(side).exists() or (root / side).exists() else side.split(",")
 
 
 def group_numbered(sides: Sequence[str]) -> str:

@@ -157,17 +157,20 @@ def is_lower(ratio: float) -> bool:
 
 
 def change_interval(estimate: IntervalLike, dash: str = DASH) -> str:
-    """The interval that follows `change_text`: `1.27–1.67`, or `58–64 %` for a ratio below 1; empty if it is missing or
-    open."""
+    """The interval that follows `change_text`: `1.27–1.67`, or for a ratio below 1 `58–64 %` or `98 % lower to 4.64×`.
+
+    Empty if it is missing or open."""
     low, high = estimate.low, estimate.high
     if low is None or high is None or not (low > 0 and math.isfinite(high)):
         return ""
     if not is_lower(estimate.value):
         return ratio_interval(estimate, dash)
-    if low >= LOWER_MIN and high < 1:
-        least, most = units.short_percent(1 - high, 1 - low), units.short_percent(1 - low, 1 - high)
-        return f"{least.removesuffix(' %')}{dash}{most}"
-    return f"{ratio_interval(estimate, dash)}×"
+    if high >= 1:
+        return f"{short_change(low)} to {units.format_ratio(high)}"
+    least = units.short_percent(1 - high, 1 - low).removesuffix(" %")
+    if low < LOWER_MIN:
+        return f"{least} to over {units.short_percent(1 - LOWER_MIN)}"
+    return f"{least}{dash}{units.short_percent(1 - low, 1 - high)}"
 
 
 def p_text(p: float | None, p_adjusted: float | None) -> str:

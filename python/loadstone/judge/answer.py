@@ -154,7 +154,9 @@ def compare_variants(judgement: Judgement, metrics: Sequence[str], matters: floa
     if results.is_at_rate and first != THROUGHPUT:
         rates = {target_rate(trial) for trial in results.trials}
         rate, sides = rates.pop() if len(rates) == 1 else None, "both" if len(results.variants) == 2 else "all"
-        outside = " outside the fault" if any(map(faults.has_fault, results.trials)) else ""
+        # With a fault, operations were completed at the rate, perhaps late.
+        is_faulty = any(map(faults.has_fault, results.trials))
+        achieved = f", which {sides} {'completed outside the fault' if is_faulty else 'sustained'}"
         is_held = not any(name for comparison in by_metric.get(THROUGHPUT, ()) for name in comparison.capacity)
         if is_held:
             # If all sides hold the rate, throughput is the rate, not a property of the systems.
@@ -162,7 +164,7 @@ def compare_variants(judgement: Judgement, metrics: Sequence[str], matters: floa
         lead = (
             ""
             if rate is None
-            else f"at {units.format_rate(rate)}{f', which {sides} sustained{outside}' if is_held else ''}: "
+            else f"at {units.format_rate(rate)}{achieved if is_held else ''}: "
         )
     omitted = [metric for metric in by_metric if prefix_of(metric)][CLAUSES_MAX:]
     stated = [every for metric, every in by_metric.items() if metric not in omitted]

@@ -11,6 +11,7 @@ from loadstone.judge.checks import errors, faults, loss
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.judgement import VariantKey
 from loadstone.judge.settings import Settings
+from loadstone.results.fault import borders_of
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import THROUGHPUT
 from loadstone.statistics.estimate import Estimate
@@ -35,6 +36,8 @@ class Outage:
     # The median difference from the twin in the same block, and the number of blocks.
     excess_ns: float | None
     blocks: int
+    # The median outage of the twin: operations that were late or failed without a fault.
+    twin_outage_ns: float | None
     # The median throughput of the whole window, with the fault and in the twin, op/s; None if unknown.
     throughput: float | None
     twin_throughput: float | None
@@ -118,6 +121,7 @@ def summarize_outage(
         outage=summarize_samples(outages) if outages else None,
         excess_ns=median(differences) if differences else None,
         blocks=len(differences),
+        twin_outage_ns=median(undisturbed.values()) if undisturbed else None,
         throughput=median_throughput(counted),
         twin_throughput=median_throughput(twin_trials),
         recovered_ns=tuple(recovered),
@@ -168,7 +172,7 @@ def outage_text(outage: Outage) -> str:
 
 
 def recovery_text(outage: Outage) -> str:
-    """The recovery as text: `recovered 12.0 s after the lift was ordered (median, 6 of 6)`.
+    """The recovery as text: `recovered 12.0 s after the order to lift the fault (median, 6 of 6)`.
 
     Without a recovery: `not recovered within 9 s in 1 of 6`. Empty if no repeat was observed long enough.
     """
@@ -181,15 +185,15 @@ def recovery_text(outage: Outage) -> str:
         later = [after_ns for after_ns in outage.recovered_ns if after_ns]
         if outage.has_recovered and outage.median_recovery_ns:
             time = units.format_duration(outage.median_recovery_ns)
-            parts.append(f"recovered {time} after the lift was ordered (median, {count})")
+            parts.append(f"recovered {time} after the order to lift the fault (median, {count})")
         elif not later:
-            parts.append(f"recovered before the lift was ordered ({count})")
+            parts.append(f"recovered before the order to lift the fault ({count})")
         else:
             ends = " to ".join(dict.fromkeys(units.format_duration(end) for end in (min(later), max(later))))
             if early := len(outage.recovered_ns) - len(later):
-                parts.append(f"recovered before the lift was ordered in {early} of {total}")
+                parts.append(f"recovered before the order to lift the fault in {early} of {total}")
             where = f"in {len(later)} of {total}"
-            lift = "that order" if parts else "the lift was ordered"
+            lift = "that order" if parts else "the order to lift the fault"
             parts.append(f"{'' if parts else 'recovered '}{ends} after {lift} {where}")
     if outage.censored_ns:
         limit = units.format_duration(min(outage.censored_ns))
@@ -247,12 +251,15 @@ def outage_clause(outage: Outage, names: Mapping[VariantKey, str]) -> str:
     """The answer for one variant."""
     name = names.get(outage.variant, "")
     figures = throughput_text(outage) or f"outage {outage_text(outage)}"
-    if outage.excess_ns is not None and outage.outage is not None:
+    if outage.excess_ns is not None and outage.twin_outage_ns is not None and outage.outage is not None:
+        difference = f"{units.format_duration(abs(outage.excess_ns))} {'more' if outage.excess_ns >= 0 else 'less'}"
+        pairs = "the" if outage.blocks == outage.outage.n else str(outage.blocks)
         figures += (
-            f", {units.format_duration(abs(outage.excess_ns))} "
-            f"{'more' if outage.excess_ns >= 0 else 'less'} than without"
+            f", without the fault {units.format_duration(outage.twin_outage_ns)} "
+            f"({difference}, median of {pairs} {'difference' if outage.blocks == 1 else 'differences'})"
+            if outage.twin_outage_ns
+            else ", none without the fault"
         )
-        figures += " the fault (median of the differences)"
     count, extent = ranges_text(outage)
     ranges = f"{count} key ranges interrupted ({extent})" if count else ""
     has_ledger = any("ledger.acknowledged" in trial.values for trial in outage.trials)
@@ -260,7 +267,17 @@ def outage_clause(outage: Outage, names: Mapping[VariantKey, str]) -> str:
     losses = outage.losses.sentence if outage.losses is not None else f"losses {unknown}"
     parts = [part for part in (figures, ranges, recovery_text(outage), losses) if part]
     counted = f" ({units.count_noun(outage.excluded, 'repeat')} excluded)" if outage.excluded else ""
-    return f"{name}: {'; '.join(parts)}{counted}" if name else f"{outage.kind}: {'; '.join(parts)}{counted}"
+    return f"{name or outage.kind}{lift_text(outage)}: {'; '.join(parts)}{counted}"
+
+
+def lift_text(outage: Outage) -> str:
+    """The time after which the fault was lifted: ` (lifted after 5.00 s)`; empty for a fault without a lift."""
+    borders = [borders_of(trial.faults) for trial in outage.trials]
+    lengths = sorted(lift_ns - order_ns for order_ns, lift_ns in borders if lift_ns is not None)
+    if not lengths:
+        return ""
+    ends = dict.fromkeys(units.format_duration(length) for length in (lengths[0], lengths[-1]))
+    return f" (lifted after {' to '.join(ends)})"
 
 
 def describe_failures(findings: Iterable[Finding]) -> Iterator[str]:

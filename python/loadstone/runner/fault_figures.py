@@ -469,7 +469,8 @@ def add_figures(
     if not result.faults:
         return result, series
     try:
-        rows, ranges = read_rows(sorted(files.glob(EVENTS))), read_ranges(sorted(files.glob(EVENTS)))
+        events = sorted(files.glob(EVENTS))
+        rows, ranges = read_rows(events), read_ranges(events)
         deadline_ms = json.loads(min(files.glob(SPECS)).read_text()).get("deadline_ms")
     except (OSError, ValueError):
         return result, series

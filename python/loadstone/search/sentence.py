@@ -85,7 +85,7 @@ def knee_text(knee: Knee, over: Over = "clients", whose: str = "") -> str:
     high, low = knee.collapse
     # The text has the median, as in the table, because the fit averages over neighbours that rise again.
     where = f"between {units.format_load(high)} and {units.load_over(low, over)}, to {format_throughput(end)} at {last}"
-    return f"{text}; throughput falls below that again {where}"
+    return f"{text}; throughput falls below that level again {where}"
 
 
 def summarize_knee(knee: Knee, whose: str) -> str:
@@ -97,17 +97,17 @@ def summarize_knee(knee: Knee, whose: str) -> str:
         rises = f"{whose} still rises at {units.load_over(knee.loads[-1], 'clients')}" if knee.loads else ""
         return rises if knee.unclaimed == "rising" else ""
     if knee.collapse is not None:
-        return f"{whose} is highest at {units.load_over(knee.peak[0], 'clients')}"
+        return f"{whose} peaks at {units.load_over(knee.peak[0], 'clients')} and then falls"
     upper = units.load_over(knee.upper, "clients")
     where = f"at {upper} or less" if knee.lower is None else f"between {units.format_load(knee.lower)} and {upper}"
     return f"{whose} levels off {'somewhere ' if knee.lower is not None else ''}{where}"
 
 
 def mean_text(knee: Knee, over: Over) -> str:
-    """The loads whose mean is the plateau: `the mean of 2 to 16 clients`; for one load, `the level at 32 clients`."""
+    """The loads whose mean is the plateau: `the adjusted mean of 2 to 16 clients`; for one load, `the adjusted level at 32 clients`."""
     low, high = knee.ends
     most = units.load_over(high, over)
-    return f"the level at {most}" if low == high else f"the mean of {units.format_load(low)} to {most}"
+    return f"the adjusted level at {most}" if low == high else f"the adjusted mean of {units.format_load(low)} to {most}"
 
 
 def format_throughput(throughput: float) -> str:

@@ -203,9 +203,9 @@ def find_unsteadiness(
             # Two statements about the same series would read as a contradiction if the directions differ.
             trend = "rising" if levels[1] > levels[0] else "falling"
             parts = [f"has a {trend} trend ({span_text(*levels, plain, full)} {spans})"]
-            parts.append(f"a step {when} it ({span_text(first, last, plain, full)})")
+            parts.append(f"a step {when} it (medians: {span_text(first, last, plain, full)})")
         else:
-            parts.append(f"{drift_text(first, last, plain, full, fall='drops')}, {when} the window")
+            parts.append(f"{drift_text(first, last, plain, full, fall='drops')} (medians), {when} the window")
     return parts, max((max(both) / min(both) if min(both) > 0 else inf for both in ends), default=1.0)
 
 

@@ -358,8 +358,9 @@ def cache_differences(pair: Pair, settings: Settings) -> Iterator[str]:
     low, high = sorted(sides, key=median)
     cached, served = (settings.check_threshold(page_cache.NAME, name) for name in ("share", "claimed_share"))
     if max(low) < cached and min(high) > served:
-        first, second = (units.format_percent(median(side)) for side in sides)
-        yield f"the source of reads (share from the device: {first} against {second})"
+        # The device may read several times the returned bytes, so this is no share.
+        first, second = (units.format_ratio(median(side)) for side in sides)
+        yield f"the source of reads (bytes from the device per returned byte: {first} against {second})"
 
 
 def pool_differences(pair: Pair, settings: Settings) -> Iterator[Finding]:

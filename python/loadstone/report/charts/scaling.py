@@ -460,5 +460,5 @@ def sentences(view: View) -> list[str]:
         who = " ".join(part for part in (whose(view, curve.context), where) if part)
         knees.append(f"{who}: {knee_text(curve.knee)}" if who else knee_text(curve.knee))
     if any(curve.knee.loads for curve in view.judgement.curves) and knees:
-        knees.append("A plateau is a geometric mean of medians, without the common shift of each block")
+        knees.append("An adjusted mean or level is a geometric mean of medians, without the common shift of each block")
     return knees
