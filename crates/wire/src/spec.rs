@@ -167,7 +167,7 @@ impl Default for InsertSpec {
 }
 
 impl TrialSpec {
-    /// A run of some work by one client in a closed loop, with the default of every other setting.
+    /// A run of `work` by one client in a closed loop, with defaults for all other settings.
     pub fn new(store: StoreSpec, work: WorkSpec, seed: u64) -> Self {
         Self {
             spec: VERSION,

@@ -222,7 +222,7 @@ pub struct Executor {
     pub clients: u64,
     /// CPU time, ns.
     pub cpu_ns: u64,
-    /// Length of the time for which the thread was observed, ns.
+    /// Time for which the thread was observed, ns.
     pub wall_ns: u64,
     /// The share of this time during which the thread was busy.
     pub busy: f64,

@@ -54,7 +54,8 @@ pub struct KeyRanges {
     pub sent: Vec<Vec<u64>>,
     /// The times, in ascending order, by which `good` is divided, ns.
     pub deadlines_ns: Vec<u64>,
-    /// For each deadline, operations that succeeded by this deadline but not by the previous one, like `sent`.
+    /// For each deadline, operations that succeeded by this deadline but not by the previous one, by range and interval
+    /// as in `sent`.
     pub good: Vec<Vec<Vec<u64>>>,
 }
 

@@ -83,7 +83,7 @@ impl WorkRules for StatementsSpec {
 pub struct MissingRows {
     /// Number of such reads.
     pub reads: u64,
-    /// The number of one of the missing rows in the population.
+    /// The number that one of the missing rows has in the population.
     pub number: i64,
 }
 
