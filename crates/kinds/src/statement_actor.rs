@@ -36,7 +36,7 @@ impl MissingReads {
         missing.get_or_insert(MissingRows { reads: 0, number }).reads += 1;
     }
 
-    /// The number of these reads, and the partition of one of them; `None` if there are none.
+    /// The number of reads that found no row, and the partition of one such read; `None` if there are none.
     pub fn missing_rows(&self) -> Option<MissingRows> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

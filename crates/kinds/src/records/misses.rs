@@ -8,7 +8,7 @@ use loadstone_wire::event::{Missed, Unsettled};
 /// Maximum number of reads that are stored; further reads are only counted.
 const KEPT: usize = 1 << 16;
 
-/// The reads of a trial that missed such records. Their times are on the clients' clock.
+/// The reads of a trial that missed records of other segments. Times are on the clients' clock.
 #[derive(Debug, Default)]
 pub struct Misses(Mutex<Unsettled>);
 
