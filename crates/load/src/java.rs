@@ -23,7 +23,7 @@ pub fn string_hash(s: &str) -> i32 {
     s.encode_utf16().fold(0, |hash, unit| extend_hash(hash, i32::from(unit)))
 }
 
-/// The hash of a text with `bytes` appended, if the text alone hashes to `seed_hash` (0 for the empty text).
+/// The hash of text with `bytes` appended, if the text alone hashes to `seed_hash` (0 for empty text).
 ///
 /// The result is exact for ASCII, and for bytes above 127 if they represent ISO-8859-1 characters.
 #[inline]

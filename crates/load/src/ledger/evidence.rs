@@ -87,7 +87,8 @@ impl SegmentTimes {
     /// The bounds of the time at which the operation at `step` of the segment was claimed.
     fn claim_span(&self, step: u64) -> WriteSpan {
         let after = self.ticks.partition_point(|&(claims, _)| claims <= step);
-        // The preceding tick did not include this claim. It read the counter after the time of the tick before it.
+        // The last tick that does not include this claim read the counter after the time of the tick before, so the
+        // claim was made after that time.
         let sent = after.checked_sub(2).map_or(self.start, |before| self.ticks[before].1);
         WriteSpan { sent, done: self.ticks.get(after).map_or(u64::MAX, |&(_, ns)| ns) }
     }
