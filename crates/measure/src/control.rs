@@ -21,7 +21,7 @@ pub enum Control {
 }
 
 impl Control {
-    /// The end that it requests, if any.
+    /// The end that this command requests, if any.
     pub fn find_end(self) -> Option<End> {
         match self {
             Self::Stop(who) => Some(End::Stopped(who)),

@@ -85,7 +85,7 @@ pub struct ThreadUse {
     pub clients: u64,
     /// CPU time during the window, ns.
     pub cpu_ns: u64,
-    /// Length of the time in which it was observed, ns.
+    /// Time for which the thread was observed, ns.
     pub wall_ns: u64,
     /// Lateness of its ticks, ns.
     pub lag: Reading,

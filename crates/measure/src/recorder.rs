@@ -145,7 +145,8 @@ impl IntervalSlot {
     }
 }
 
-/// The recordings of one worker (a thread or an executor). Only this worker writes to it, but any thread may read it.
+/// The recordings of one worker (a thread or an executor). Only this worker writes to the recorder, but any thread may
+/// read it.
 #[derive(Debug)]
 pub struct Recorder {
     slots: [IntervalSlot; SLOTS],
