@@ -41,7 +41,7 @@ impl MissingReads {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A note about these reads, if there are any.
+    /// A note about the reads that found no row, if there are any.
     pub fn describe_misses(&self, hint: &str) -> Vec<Note> {
         let note = |MissingRows { reads, number }| Note {
             name: "missing-rows".to_owned(),

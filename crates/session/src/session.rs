@@ -94,8 +94,8 @@ pub trait Store: std::fmt::Debug + Send + Sync + Sized + 'static {
         None
     }
 
-    /// Events that the store's servers have reported since it was opened, such as nodes that went down and tables that
-    /// were altered.
+    /// Events that the store's servers have reported since the store was opened, such as nodes that went down and
+    /// tables that were altered.
     fn server_events(&self) -> Vec<ServerEvent> {
         Vec::new()
     }

@@ -73,8 +73,8 @@ pub struct TrialSpec {
     /// An operation that succeeds more than this time after it was due (closed loop: sent) counts as late, ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<f64>,
-    /// Count operations by key range. This has no effect if the store does not know the placement of its keys, without
-    /// a rate, or without a limit on the measured time.
+    /// Count operations by key range. This has no effect without a rate, without a limit on the measured time, or if
+    /// the store does not know the placement of its keys.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub key_ranges: bool,
     /// The formats in which operations are recorded.

@@ -61,7 +61,7 @@ impl FieldPlace {
         }
     }
 
-    /// Describes the place of the first of `wrong` values that no write of the run wrote.
+    /// Describes `wrong` values that no write of the run wrote, with the place of the first.
     pub fn describe_wrong(&self, wrong: u64) -> String {
         let Self { key, field, counter, .. } = self;
         match counter {

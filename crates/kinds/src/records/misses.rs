@@ -23,7 +23,7 @@ impl Misses {
         }
     }
 
-    /// All of these reads. Adding `to_unix_ns` to a time gives the time since the Unix epoch.
+    /// The reads so far. Adding `to_unix_ns` to a time gives the time since the Unix epoch.
     pub fn list_unsettled(&self, to_unix_ns: u64) -> Unsettled {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for miss in &mut all.first {

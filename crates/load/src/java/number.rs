@@ -2,9 +2,9 @@
 //!
 //! The functions were compared with real JDKs in an English locale. They agree with JDK 17 on 9 million throughputs
 //! (1000·n/ms), means (sum/n), decimals, eighths and small fractions. [`format_double`] also agrees with JDK 25 on
-//! random bits. JDKs before 19 (which have bug JDK-4511638: one digit too many, or a last digit that is off by one)
-//! differ for about 0.3 % of all doubles: many integers above 2^53, subnormals, and some powers of two below 10^-7.
-//! None of these is a count, time or rate that YCSB prints.
+//! random bits. JDKs before 19 differ for about 0.3 % of all doubles because of bug JDK-4511638: one digit too many, or
+//! a last digit that is off by one. This affects many integers above 2^53, subnormals, and some powers of two below
+//! 10^-7. None of these is a count, time or rate that YCSB prints.
 
 /// Formats like `Double.toString`: `100.0`, `0.001`, `1.0E-4`, `1.0E7`, `NaN`, `-Infinity`, `-0.0`.
 ///

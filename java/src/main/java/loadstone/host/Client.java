@@ -24,7 +24,7 @@ abstract class Client {
 
   /**
    * Performs one operation. Returns 1 + the outcome's ordinal in the low 8 bits, and the length of the answer above
-   * them. If the answer is longer than the shared memory, returns only the length, negated; FETCH then copies the answer
+   * them. If the answer is longer than the shared memory, returns only the length, negated; FETCH then copies it
    * into larger memory.
    */
   final long call(int operation, int keyLength, int length, int count) throws Exception {
