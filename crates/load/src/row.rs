@@ -69,8 +69,8 @@ pub struct EqualHeads {
 }
 
 impl EqualHeads {
-    /// The heads of fields with these names, in the order of the record, whose values have `value` bytes. `None` if the
-    /// heads differ in length, or if a block and a value do not form a field.
+    /// The heads of fields with these names, in the order of the record. Each field's value has `value` bytes. `None`
+    /// if the heads differ in length, or if a block and a value do not form a field.
     pub fn new<'a>(names: impl Iterator<Item = &'a str>, value: usize) -> Option<Self> {
         let heads: Vec<Vec<u8>> = names
             .map(|name| {

@@ -17,7 +17,7 @@ pub struct Outcome {
     pub done_ns: u64,
     /// Number of records read or written.
     pub rows: u64,
-    /// The bytes of these records.
+    /// Number of bytes read or written.
     pub bytes: u64,
 }
 
@@ -57,11 +57,11 @@ pub struct Stopwatch<'a, T> {
     pub recorder: &'a Recorder,
     /// Time at which the operation was due (closed loop: sent), ns.
     pub due_ns: u64,
-    /// The interval in which it was due.
+    /// The interval in which the operation was due.
     pub due_in: IntervalCursor,
-    /// Time at which it was sent, ns.
+    /// Time at which the operation was sent, ns.
     pub sent_ns: u64,
-    /// The part of its response time that the generator caused; with a rate only.
+    /// The part of the response time that the generator caused; with a rate only.
     pub lateness: Option<Lateness<'a>>,
     /// Time at which the client was free and the operation was due, ns. The operation was not claimed before this time.
     pub ready_ns: u64,

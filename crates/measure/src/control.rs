@@ -71,7 +71,7 @@ pub enum TrialFailure {
         /// The name of the operation, such as `insert`.
         operation: &'static str,
         key: String,
-        /// The status of its last attempt.
+        /// The status of the last attempt.
         status: Status,
         message: String,
         /// Number of attempts that failed; 0 if the answer was wrong.

@@ -31,9 +31,9 @@ pub struct TimestampReadBack<'a, E> {
 /// A partition that the run wrote.
 #[derive(Debug)]
 struct Partition {
-    /// The index of one of its writes.
+    /// The index of one write to the partition.
     sample: u64,
-    /// The index of its last acknowledged write.
+    /// The index of the last acknowledged write to the partition.
     last: Option<u64>,
 }
 

@@ -70,7 +70,7 @@ pub struct InsertLog {
 struct InsertSlot {
     /// The number of the insert; `u64::MAX` before the first insert.
     number: AtomicU64,
-    /// Time at which it was acknowledged, ns; `u64::MAX` while it is in progress.
+    /// Time at which the insert was acknowledged, ns; `u64::MAX` while it is in progress.
     done_ns: AtomicU64,
 }
 

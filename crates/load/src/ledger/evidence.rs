@@ -11,7 +11,7 @@ pub struct Write {
     pub record: u64,
     /// The field that is written; `None` for all fields.
     pub field: Option<usize>,
-    /// Whether it removes the record.
+    /// Whether the write removes the record.
     pub delete: bool,
 }
 
@@ -33,7 +33,7 @@ pub trait Writes {
     /// Whether a record existed before the run.
     fn is_loaded(&self, record: u64) -> bool;
 
-    /// The index of the operation that deletes a record. There is at most one such operation.
+    /// The index of the operation that deletes a record. At most one operation deletes a record.
     fn deletion_of(&self, record: u64) -> Option<u64>;
 }
 

@@ -22,11 +22,11 @@ const NOTHING: u64 = u64::MAX;
 pub struct Unfinished {
     /// The operation's index in the whole trial.
     pub index: u64,
-    /// Time at which it was due (closed loop: sent), ns.
+    /// Time at which the operation was due (closed loop: sent), ns.
     pub due_ns: u64,
-    /// Whether it was sent.
+    /// Whether the operation was sent.
     pub sent: bool,
-    /// Whether it is counted: operations of the warm-up are not.
+    /// Whether the operation is counted: operations of the warm-up are not.
     pub counted: bool,
 }
 

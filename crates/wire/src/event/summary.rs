@@ -63,7 +63,7 @@ pub struct Summary {
     pub server_events: Vec<ServerEvent>,
     /// Records read or written by operations that succeeded.
     pub rows: u64,
-    /// The bytes of these records.
+    /// Bytes read or written by operations that succeeded.
     pub bytes: u64,
     /// Warm-up operations that finished, some of them in the window.
     pub warmup_operations: u64,

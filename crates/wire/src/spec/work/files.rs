@@ -76,7 +76,7 @@ pub struct FilesSummary {
     pub task_ns: u64,
     /// Sum of the rates of completed files, each in MB (2^20 bytes) per second.
     pub rate_sum: f64,
-    /// Sum of the squares of these rates.
+    /// Sum of the squared rates of completed files.
     pub rate_square_sum: f64,
     /// The lowest rate of any file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -131,7 +131,7 @@ impl Merge for FilesSummary {
 pub struct Reached {
     /// Number of completed files that reached the state.
     pub files: u64,
-    /// The bytes of these files.
+    /// The bytes of the completed files that reached the state.
     pub bytes: u64,
     /// Sum of the times from opening a file to reaching the state, ns.
     pub ns: u64,

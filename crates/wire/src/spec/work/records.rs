@@ -76,9 +76,9 @@ impl Merge for KeyRanges {
 /// Reads that did not find a record inserted by another segment: `loadstone ledger --events` decides how they count.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Unsettled {
-    /// Number of such reads.
+    /// Number of reads.
     pub count: u64,
-    /// The first of these reads.
+    /// The first few reads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first: Vec<Missed>,
 }
