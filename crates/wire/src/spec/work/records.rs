@@ -78,7 +78,7 @@ impl Merge for KeyRanges {
 pub struct Unsettled {
     /// Number of reads.
     pub count: u64,
-    /// The first few reads.
+    /// The first reads; further reads are only counted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first: Vec<Missed>,
 }
