@@ -13,13 +13,13 @@ usage: loadstone-engine dfsio TEST [OPTION …] URI
 
   URI                        file:///DIRECTORY or hdfs://HOST:PORT/DIRECTORY; files are in DIRECTORY/io_data
                              (a URI without a directory: test.build.data, default /benchmarks/TestDFSIO)
-TEST, as Hadoop's TestDFSIO:
+TEST, as in Hadoop's TestDFSIO:
   -write                     write files; the contents of io_data are deleted first
   -read [-random | -backward | -skip [-skipSize SIZE]]
   -append                    append to files
   -truncate                  truncate files to -fileSize
   -clean                     delete everything that TestDFSIO creates in DIRECTORY, and DIRECTORY if it is then empty
-OPTION, as Hadoop's:
+OPTION, as in Hadoop:
   -nrFiles N                 files (1)
   -fileSize SIZE, -size SIZE size of a file, in B, KB, MB, GB or TB; without a unit: MB (1MB)
   -bufferSize BYTES          bytes written or read at once (1000000)

@@ -64,7 +64,7 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
 /// Refuses to write more than the local file system can hold. The space of an earlier test's files is used again.
 fn check_space(args: &Args, action: Action, location: &Location) -> Result<(), EngineError> {
     let earlier = match action {
-        // With a compression, the size of the files is unknown.
+        // With compression, the size of the files is unknown.
         Action::Write | Action::Append if location.scheme == Scheme::File && args.compression.is_none() => {
             if action == Action::Write { count_allocated_bytes(&format!("{}/io_data", location.path)) } else { 0 }
         }

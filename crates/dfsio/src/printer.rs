@@ -189,7 +189,8 @@ impl Observer for Printer<'_> {
         self.lines.push(("CPU of this process, s".to_owned(), format!("{cpu_seconds:.2}")));
         if closed.embedded {
             let [read, written] = closed.device_bytes;
-            // Buffered, the kernel counts the pages that become dirty, not writes to a device (proc(5), `write_bytes`).
+            // For buffered writes, the kernel counts the pages that become dirty, not writes to a device (proc(5),
+            // `write_bytes`).
             let name = if self.is_set("file.direct") {
                 "bytes read from, written to devices"
             } else {

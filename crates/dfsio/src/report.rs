@@ -76,9 +76,9 @@ pub struct IntervalBytes {
     pub busy: bool,
 }
 
-/// The lowest rate in an interval and the median rate, in [`MB_PER_SECOND`], and a warning if a rate was below half of
-/// the median (or of the mean, if no bytes were transferred in most intervals). Only intervals in which all clients were
-/// working count, because fewer clients transfer fewer bytes.
+/// The lowest rate and the median rate of the intervals, in [`MB_PER_SECOND`]. Also returns a warning if a rate was
+/// below half of the median (or of the mean, if no bytes were transferred in most intervals). Only intervals in which
+/// all clients were working count, because fewer clients transfer fewer bytes.
 pub fn summarize_throughput(intervals: &[IntervalBytes]) -> Option<(String, Option<String>)> {
     let busy = &intervals[..=intervals.iter().rposition(|interval| interval.busy)?];
     let rates: Vec<f64> = busy.iter().map(|interval| interval.bytes / MB / interval.seconds).collect();

@@ -30,7 +30,7 @@ pub struct Description {
     pub engine: String,
     /// The available stores.
     pub stores: Vec<StoreDescription>,
-    /// The properties of the YCSB front end for any store.
+    /// The YCSB front end's properties that apply to every store.
     pub properties: Vec<PropertyDescription>,
     /// The workload kinds that a TrialSpec can request.
     pub work: Vec<String>,
@@ -47,18 +47,18 @@ pub struct StoreDescription {
     pub about: String,
     /// The type of its contents: `records` or `files`.
     pub holds: String,
-    /// Whether its operations use a network, unless a property changes this.
+    /// Whether the store's operations use a network, unless a property changes this.
     pub networked: bool,
     /// The store's properties; a name that ends in `*` represents all names with that prefix.
     pub properties: Vec<String>,
     /// Properties that are passwords, which are never printed or stored.
     pub secrets: Vec<String>,
-    /// Properties that name the directories of its files; empty if the store has no files.
+    /// Properties that name the directories of the store's files; empty if the store has no files.
     pub directories: Vec<String>,
-    /// The property that names the hosts of its servers.
+    /// The property that names the hosts of the store's servers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hosts: Option<String>,
-    /// The property that sets the port of its servers.
+    /// The property that sets the port of the store's servers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<String>,
 }

@@ -25,7 +25,7 @@ use loadstone_wire::spec::{Phase, StatementsSpec, TrialSpec, WorkSpec};
 use rows::RowRun;
 use timestamps::TimestampReadBack;
 
-/// Largest difference between the clocks of two segments' hosts, ns.
+/// Largest clock difference between the hosts of two segments, ns.
 const SKEW_NS: u64 = 10_000_000;
 
 const USAGE: &str = "\

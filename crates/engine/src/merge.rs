@@ -11,8 +11,8 @@ const USAGE: &str = "\
 usage: loadstone-engine merge SEGMENTS
 
 Each line of stdin is a segment's number, a tab, and an event of its engine, or the word `lost` if the segment ended without a
-result that counts. The answer to each line is the events of the whole trial that the line completes, and an empty line. The
-answer to the end of stdin is the notes and the summary.
+result that counts. For each line, prints the events of the whole trial that the line completes, and an empty line. At the end
+of stdin, prints the notes and the summary.
 ";
 
 /// Runs the command. Returns the exit code.

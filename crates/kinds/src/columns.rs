@@ -33,7 +33,7 @@ const RUN: u64 = 0x7275_6e73;
 const ROW: u64 = 0x726f_7773;
 const SHUFFLE: u64 = 0x7368_7566;
 
-/// The numbers of rows and partitions of each operation so far.
+/// The row and partition counts for each operation so far.
 #[derive(Debug, Default)]
 pub struct OperationCounts(Vec<(AtomicU64, AtomicU64)>);
 
@@ -43,7 +43,7 @@ impl OperationCounts {
         Self((0..operations).map(|_| (AtomicU64::new(0), AtomicU64::new(0))).collect())
     }
 
-    /// The numbers of rows and partitions of an operation.
+    /// The row and partition counts for an operation.
     pub fn read_counts(&self, operation: usize) -> (u64, u64) {
         self.0
             .get(operation)
@@ -231,8 +231,8 @@ impl ColumnsWork {
         }
     }
 
-    /// The place of a partition and the number of its visit. A group of partitions is visited once before it is visited
-    /// again.
+    /// The place of a partition and the number of its visit. Every partition in a group is visited once before any of
+    /// them is visited again.
     #[inline]
     fn visit_place(&self, place: u64) -> (u64, u64) {
         let visits = u64::from(self.spec.visits);

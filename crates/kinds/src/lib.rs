@@ -43,7 +43,7 @@ macro_rules! load_or_run {
     };
 }
 
-/// Forwards to the workload inside a workload kind, whose type adds the state that its clients share.
+/// Forwards to the workload inside a workload kind. The kind's type adds the state that clients share.
 macro_rules! forward_workload {
     ($kind:ident $(<$parameter:ident: $bound:path>)?, $operation:ty) => {
         impl$(<$parameter: $bound>)? Workload for $kind$(<$parameter>)? {

@@ -22,7 +22,7 @@ use crate::stores::Trial;
 
 pub use loadstone_storage::sort::SortError;
 
-/// Refuses a trial on stores. A stage is run by `trial::run`.
+/// Refuses a trial on stores. A stage is run by [`trial::run_trial`].
 pub fn run_trial(_sort: &SortSpec, _to_run: Trial<'_>) -> Result<End, EngineError> {
     Err(EngineError::usage("a sort has no operations").hint("use loadstone-engine trial to run a stage of the sort"))
 }
@@ -40,7 +40,7 @@ impl Places {
         Self::for_owner(job, Owner::this_process())
     }
 
-    /// Finds the file systems for a job for which `owner` starts one engine per stage.
+    /// Finds the file systems for a job whose `owner` starts one engine per stage.
     pub fn for_owner(job: &Job, owner: Owner) -> Result<Self, SortError> {
         let at = |place: &str, direct| locate(place, job, direct, Sizes::new(job).block);
         // The output of a sort must be on disk before the sort ends, so the page cache would only use memory. The input

@@ -36,12 +36,12 @@ impl MissingReads {
         missing.get_or_insert(MissingRows { reads: 0, number }).reads += 1;
     }
 
-    /// The number of these reads, and the partition of one of them; `None` if there are none.
+    /// The number of reads that found no row, and the partition of one such read; `None` if there are none.
     pub fn missing_rows(&self) -> Option<MissingRows> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A note about these reads, if there are any.
+    /// A note about the reads that found no row, if there are any.
     pub fn describe_misses(&self, hint: &str) -> Vec<Note> {
         let note = |MissingRows { reads, number }| Note {
             name: "missing-rows".to_owned(),

@@ -34,7 +34,7 @@ pub struct Stores {
     pub statements: &'static [StatementTarget],
 }
 
-/// A type of record store, as a target for any work that its sessions can perform, through virtual calls.
+/// A type of record store, used through virtual calls as a target for any work that its sessions can perform.
 #[derive(Debug)]
 pub struct VirtualTarget(pub &'static StoreType);
 

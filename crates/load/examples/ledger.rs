@@ -2,7 +2,7 @@
 //!
 //! Usage: `cargo run --release -p loadstone-load --example ledger`
 
-// This is a program whose purpose is to print, and it reports failures by panicking.
+// The purpose of this program is to print, and it reports failures by panicking.
 #![allow(clippy::print_stdout)]
 
 use std::hint::black_box;

@@ -95,8 +95,8 @@ impl CoreRun {
     }
 
     /// The records that certainly exist when the operation at a position is sent. These are the loaded records and all
-    /// inserted records except the most recent (the lag), minus the records at the low end that earlier deletes or the
-    /// next few deletes (the same lag) remove.
+    /// inserted records except the most recent (the lag). Records at the low end that earlier deletes or the next few
+    /// deletes (the same lag) remove do not count.
     #[inline]
     fn existing_records(&self, at: Position) -> Existing {
         let spec = &self.shape.spec;

@@ -61,7 +61,7 @@ pub struct Grid {
     /// are read.
     wraps: Mutex<BTreeMap<usize, u64>>,
     sum: AtomicU64,
-    /// Number of changes of the sum's highest bit.
+    /// Number of times that the sum's highest bit changed.
     sum_high: AtomicU64,
     saturated: AtomicU64,
 }

@@ -23,7 +23,7 @@ pub fn string_hash(s: &str) -> i32 {
     s.encode_utf16().fold(0, |hash, unit| extend_hash(hash, i32::from(unit)))
 }
 
-/// The hash of a text with `bytes` appended, if the text alone hashes to `seed_hash` (0 for the empty text).
+/// The hash of text with `bytes` appended, if the text alone hashes to `seed_hash` (0 for empty text).
 ///
 /// The result is exact for ASCII, and for bytes above 127 if they represent ISO-8859-1 characters.
 #[inline]
@@ -66,9 +66,9 @@ pub fn hash_map_order<T: AsRef<str>>(keys: &[T]) -> Vec<usize> {
 /// Iteration order of a `new java.util.concurrent.ConcurrentHashMap<>()` after one thread has put `keys` in the given
 /// order. (Several threads that collide on its size counter may delay an enlargement.)
 ///
-/// Keys in one bin are in the order in which they were first put. This affects YCSB's metrics UPDATE, INSERT, VERIFY,
-/// READ-FAILED and READ-MODIFY-WRITE-FAILED, as well as READ and UPDATE-FAILED. Pass metrics in the order of their
-/// first use.
+/// Keys in one bin are in the order in which they were first put. YCSB's metrics UPDATE, INSERT, VERIFY, READ-FAILED
+/// and READ-MODIFY-WRITE-FAILED share a bin, and so do READ and UPDATE-FAILED. Pass metrics in the order of their first
+/// use.
 ///
 /// Returns indices into `keys`. A key that occurs twice is returned once, as its first index.
 #[must_use]

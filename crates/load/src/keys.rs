@@ -175,9 +175,8 @@ impl Chooser {
     #[expect(clippy::inline_always, reason = "a call on the hot path")]
     #[inline(always)]
     pub fn choose_key(&self, turn: u64, existing: Existing, draws: &mut Draws) -> u64 {
-        // There is one loop per distribution instead of one loop with the choice inside: the constants of one
-        // distribution (two powers for `latest`) would otherwise be computed before the loop for all other
-        // distributions too.
+        // Each distribution has a separate loop. With the choice inside a single loop, the constants of one
+        // distribution (two powers for `latest`) would be computed before the loop for all distributions.
         match self {
             Self::Uniform(range) => {
                 existing.draw_existing(REDRAWS, || Some(range.start + draws.draw_below(range.count)))

@@ -1,6 +1,6 @@
 //! The steps of YCSB's workloads.
 
-/// A timed step, as its index in the names of [`Workload::steps`](crate::Workload::steps).
+/// A timed step, as its index in the names of [`Workload::step_names`](crate::Workload::step_names).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StepId(pub u16);
 

@@ -1,7 +1,7 @@
 //! The kind of the operation at each index, from seeded shuffles with exact quotas.
 //!
-//! YCSB draws the kind of each operation at random, so two runs of one workload have different numbers of inserts, and
-//! the only way to find the number of inserts before operation i is to count them. Here, operations are dealt from
+//! YCSB draws the kind of each operation at random. Two runs of one workload therefore have different numbers of
+//! inserts, and the number of inserts before operation i can only be found by counting. Here, operations are dealt from
 //! decks that contain each kind in proportion, so this number is the result of a division and a table lookup.
 //!
 //! The number of operations of a kind differs from its proportion by less than one at certain borders: the end of each

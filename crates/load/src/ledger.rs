@@ -113,9 +113,9 @@ impl WriteState {
 pub struct Exception {
     /// Index of the operation that wrote.
     pub index: u64,
-    /// Time at which its first attempt was sent, ns.
+    /// Time at which the first attempt was sent, ns.
     pub sent: u64,
-    /// Time at which its last attempt was answered or abandoned, ns.
+    /// Time at which the last attempt was answered or abandoned, ns.
     pub done: u64,
     /// The final status; `None` if unknown.
     pub status: Option<Status>,

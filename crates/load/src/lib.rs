@@ -1,7 +1,7 @@
 //! Defines load: operations, their pace, their keys and values, and the histograms that record them.
 //!
-//! Nothing in this crate knows a store, a socket, a thread or a clock. Every operation is a pure function of (seed,
-//! index), every due time is arithmetic on the index, and every histogram merges exactly. A run can therefore be
+//! Nothing in this crate depends on a store, a socket, a thread or a clock. Every operation is a pure function of
+//! (seed, index), every due time is arithmetic on the index, and every histogram merges exactly. A run can therefore be
 //! replayed, split into segments that do not communicate, and tested in simulated time.
 
 pub mod core;

@@ -42,7 +42,7 @@ impl Streams {
     #[inline]
     #[must_use]
     pub const fn new(seed: u64, purpose: Purpose) -> Self {
-        // There are two rounds of mixing, so that no equal differences of seeds or of indices give shifted copies of a
+        // There are two rounds of mixing, so that equal differences of seeds or indices do not give shifted copies of a
         // stream.
         Self(mix_bits(seed ^ (purpose as u64).wrapping_mul(GOLDEN)))
     }

@@ -27,7 +27,7 @@ pub enum Projection<'a> {
     Names(&'a [String]),
 }
 
-/// The bytes before every value of a field: its name in the stored form.
+/// The bytes before every value of a field: the field's name in the stored form.
 #[derive(Clone, Debug)]
 pub struct Head {
     /// At least [`HEAD`] bytes; a shorter head is padded with zeros.
@@ -69,8 +69,8 @@ pub struct EqualHeads {
 }
 
 impl EqualHeads {
-    /// The heads of fields with these names, in the order of the record, whose values have `value` bytes. `None` if the
-    /// heads differ in length, or if a block and a value do not form a field.
+    /// The heads of fields with these names, in the order of the record. Each field's value has `value` bytes. `None`
+    /// if the heads differ in length, or if a block and a value do not form a field.
     pub fn new<'a>(names: impl Iterator<Item = &'a str>, value: usize) -> Option<Self> {
         let heads: Vec<Vec<u8>> = names
             .map(|name| {
@@ -99,8 +99,9 @@ pub struct Row {
     /// The fields from `start` on, followed by remains of longer rows: bytes that will be overwritten need not be
     /// zeroed for each row.
     buffer: Vec<u8>,
-    /// The first byte of the buffer whose address is a multiple of [`ALIGNMENT`]. Otherwise, the length of the
-    /// command's path determines how many memory writes cross a border of cache lines: 7 % of the cost of a load.
+    /// The first byte of the buffer whose address is a multiple of [`ALIGNMENT`]. Without this alignment, the length of
+    /// the command's path would determine how many memory writes cross a cache line boundary: 7 % of the cost of a
+    /// load.
     start: usize,
     len: usize,
 }

@@ -33,7 +33,7 @@
 //! - Scans pass the downsampling clause as reads do and as YCSB documents it (`YCSBDS=SUM300`); YCSB's scans pass
 //!   `YCSBDS=SUM=300`.
 //! - `queryrandomtimespan` with `querytimespan` below `timestampinterval` queries a span of 0; YCSB exits.
-//! - `dataintegrity` derives a value from the point's own timestamp, including delayed points and updates. YCSB writes
+//! - `dataintegrity` derives a value from the point's own timestamp, also for delayed points and updates. YCSB writes
 //!   these with a wrong timestamp, and then reports them as wrong. A read must return exactly the requested point; YCSB
 //!   accepts any point that is internally consistent, and an empty point. One tag or no tags are allowed; YCSB exits.
 //! - `valuetype=mixed`, which is in YCSB's template, means `mixednumbers`; YCSB refuses it. `tagcount=0` is allowed.
@@ -164,7 +164,7 @@ pub struct TimeSeriesRun {
     chooser: Chooser,
     scan_length: Lengths,
     loaded: Loaded,
-    /// Number of time steps after its own that a delete may affect.
+    /// Number of time steps that a delete may affect after the deleted point's own step.
     delete_reach: u64,
 }
 

@@ -1,5 +1,5 @@
-//! Identifies the write that made a value, by a text of fixed width at the start of the value that any store's text
-//! column can contain.
+//! Identifies the write that made a value, by fixed-width text at the start of the value. Any store's text column can
+//! contain this text.
 //!
 //! `R00000000002a9f31c0de` consists of the phase (`L` load, `R` run), the index of the write in this phase, and a check
 //! over seed, key, field, index and run. A value of another record, field or seed has a different check. The run

@@ -17,7 +17,7 @@ pub struct Outcome {
     pub done_ns: u64,
     /// Number of records read or written.
     pub rows: u64,
-    /// The bytes of these records.
+    /// Number of bytes read or written.
     pub bytes: u64,
 }
 
@@ -27,13 +27,13 @@ pub trait Actor {
     /// The type of the actor's operations.
     type Operation: Default;
 
-    /// Performs an operation. Called right after the clock was read for `watch.sent_ns`.
+    /// Performs an operation. Called right after the clock is read for `watch.sent_ns`.
     async fn perform_operation<T: Timer>(&mut self, operation: &Self::Operation, watch: &Stopwatch<'_, T>) -> Outcome;
 
     /// Called before a counted operation is performed, with the interval in which it was due. Only with a rate.
     fn begin_operation(&self, _operation: &Self::Operation, _interval: u64) {}
 
-    /// Called after this operation, with its status and the time from its due time to its completion.
+    /// Called after a counted operation, with the operation's status and response time. Only with a rate.
     fn finish_operation(&self, _operation: &Self::Operation, _interval: u64, _status: Status, _response_ns: u64) {}
 
     /// Whether the last operation failed without being sent, because no server could be reached.
@@ -57,11 +57,11 @@ pub struct Stopwatch<'a, T> {
     pub recorder: &'a Recorder,
     /// Time at which the operation was due (closed loop: sent), ns.
     pub due_ns: u64,
-    /// The interval in which it was due.
+    /// The interval in which the operation was due.
     pub due_in: IntervalCursor,
-    /// Time at which it was sent, ns.
+    /// Time at which the operation was sent, ns.
     pub sent_ns: u64,
-    /// The part of its response time that the generator caused; with a rate only.
+    /// The part of the response time that the generator caused; with a rate only.
     pub lateness: Option<Lateness<'a>>,
     /// Time at which the client was free and the operation was due, ns. The operation was not claimed before this time.
     pub ready_ns: u64,
@@ -83,7 +83,7 @@ impl<'a, T: Timer> Stopwatch<'a, T> {
     }
 
     /// Records the operation, or a part of it that began at `sent`. The due time is the operation's.
-    #[expect(clippy::inline_always, reason = "see `Recorder::step`")]
+    #[expect(clippy::inline_always, reason = "see `Recorder::record_step`")]
     #[inline(always)]
     pub fn record_step(&self, id: StepId, status: Status, sent: u64, done: u64) {
         self.record_times(id, status, StepTimes { due: self.due_ns, sent, done }, self.lateness.as_ref());

@@ -27,9 +27,9 @@ const PROBES: u32 = 200;
 /// No probe starts after this time.
 const BUDGET: Duration = Duration::from_millis(100);
 
-/// The time per operation of the timing loop, the work, and the recorder, including the sinks of the trial and its
-/// ledger, in ns. It is measured in the closed loop with this number of concurrent threads, which share the same state
-/// as the clients of a trial. Also returns the work.
+/// The time that the timing loop, the work and the recorder take per operation, including the trial's sinks and ledger,
+/// in ns. It is measured in a closed loop on `threads` concurrent threads, which share state as the clients of a trial
+/// do. Also returns the work.
 pub fn driver_ns<W: Workload + WorkKind>(
     work: W,
     target: &dyn Target<W>,

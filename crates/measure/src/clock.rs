@@ -36,8 +36,8 @@ pub fn calibrate() {
     tsc::calibrate(|| read_clock(libc::CLOCK_MONOTONIC));
 }
 
-/// Compares [`Monotonic`] with the kernel's monotonic clock, and adjusts it without a step; `None` if it is the
-/// kernel's clock. Call this from one thread about once a second during measurements.
+/// Compares [`Monotonic`] with the kernel's monotonic clock, and adjusts `Monotonic` without a step; `None` if
+/// `Monotonic` is the kernel's clock. Call this from one thread about once a second during measurements.
 pub fn compare_clocks() -> Option<tsc::Agreement> {
     tsc::compare_clocks(|| read_clock(libc::CLOCK_MONOTONIC))
 }
@@ -47,7 +47,7 @@ static REVERSALS: AtomicU64 = AtomicU64::new(0);
 /// Time from an earlier reading to a later reading, ns. If the clock went back between them, the result is 0, and is
 /// counted in [`count_reversals`], because a wrong duration of 0 would look like a fast operation.
 ///
-/// Use this only for readings of one clock. A due time is computed, and an operation may be sent before it.
+/// Use this only for readings of one clock. A due time is not a reading: an operation may be sent before it.
 #[inline]
 pub fn elapsed_ns(earlier: u64, later: u64) -> u64 {
     later.checked_sub(earlier).unwrap_or_else(resume_time)

@@ -21,7 +21,7 @@ pub enum Control {
 }
 
 impl Control {
-    /// The end that it requests, if any.
+    /// The end that this command requests, if any.
     pub fn find_end(self) -> Option<End> {
         match self {
             Self::Stop(who) => Some(End::Stopped(who)),
@@ -71,7 +71,7 @@ pub enum TrialFailure {
         /// The name of the operation, such as `insert`.
         operation: &'static str,
         key: String,
-        /// The status of its last attempt.
+        /// The status of the last attempt.
         status: Status,
         message: String,
         /// Number of attempts that failed; 0 if the answer was wrong.

@@ -154,8 +154,8 @@ fn operation_ns(window_ns: u64, clients: u64, processors: u64, operations: u64) 
     (window_ns as f64 * clients.min(processors) as f64 / operations as f64).max(1.0)
 }
 
-/// The times during which the cluster considered its servers down, or during which they did not respond to the load
-/// generator, and other server events, in seconds of the window.
+/// A note on server events, in seconds of the window: when the cluster considered a server down, when a server did not
+/// respond to the load generator, and other events.
 fn servers_down(closed: &Closed<'_>) -> Option<Note> {
     let second = |unix_ns: u64| (unix_ns as f64 - closed.start_unix_ns as f64) / 1e9;
     let mut parts = Vec::new();
@@ -187,7 +187,7 @@ fn servers_down(closed: &Closed<'_>) -> Option<Note> {
 /// The number of clients that one executor serves by default.
 const CLIENTS_PER_EXECUTOR: u64 = 32;
 
-/// A shorter time without a usable connection is not in a note, ns.
+/// A note mentions a time without a usable connection only if it is longer than this, ns.
 const UNUSABLE_NS_MIN: u64 = 100_000_000;
 
 /// Maximum number of server events in a note.

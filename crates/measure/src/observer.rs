@@ -85,7 +85,7 @@ pub struct ThreadUse {
     pub clients: u64,
     /// CPU time during the window, ns.
     pub cpu_ns: u64,
-    /// Length of the time in which it was observed, ns.
+    /// Time for which the thread was observed, ns.
     pub wall_ns: u64,
     /// Lateness of its ticks, ns.
     pub lag: Reading,
@@ -127,7 +127,7 @@ pub struct Closed<'a> {
     pub device_bytes: [u64; 2],
     /// The engine's threads that serve many clients, and the conductor.
     pub threads: Vec<ThreadUse>,
-    /// Agreement of the clock with the kernel's clock; `None` if it is the kernel's clock.
+    /// Agreement of the clock with the kernel's clock; `None` if the trial uses the kernel's clock.
     pub clock: Option<Agreement>,
     /// The driver's own cost, ns per operation. Together with the mean service time, it gives the engine's share of the
     /// run.

@@ -1,7 +1,7 @@
 //! Monitors how punctually the engine's threads run: when a short tick oversleeps, all other work on its thread lags by
 //! the same time.
 //!
-//! The idea is from jHiccup (Tene, <https://github.com/giltene/jHiccup>): whatever delays a task that only sleeps,
+//! The idea is from jHiccup (Tene, <https://github.com/giltene/jHiccup>): whatever delays a task that only sleeps also
 //! delays everything else on its thread by the same time, whether the cause is too much work, a busy host or a
 //! hypervisor.
 

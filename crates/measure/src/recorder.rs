@@ -145,7 +145,8 @@ impl IntervalSlot {
     }
 }
 
-/// The recordings of one worker (a thread or an executor). Only this worker writes to it, but any thread may read it.
+/// The recordings of one worker (a thread or an executor). Only this worker writes to the recorder, but any thread may
+/// read it.
 #[derive(Debug)]
 pub struct Recorder {
     slots: [IntervalSlot; SLOTS],
@@ -358,9 +359,9 @@ impl Recorder {
         add_relaxed(&self.ended[interval as usize % ENDED][usize::from(!status.is_ok())], 1);
     }
 
-    /// Counts a whole operation that was due in an interval, once, after its steps: its status, the number and the
-    /// bytes of the records it read or wrote, the time from its due time to its completion, and whether it finished in
-    /// another interval.
+    /// Counts a whole operation that was due in an interval, once, after its steps. The arguments are its status, the
+    /// numbers of records and bytes that it read or wrote, its response time, and whether it finished in another
+    /// interval.
     #[expect(clippy::inline_always, reason = "as above")]
     #[inline(always)]
     pub fn record_operation(

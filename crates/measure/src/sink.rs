@@ -13,9 +13,9 @@ use loadstone_wire::sink::Sink;
 /// The times of a step, ns. In a closed loop, `due` equals `sent`.
 #[derive(Clone, Copy, Debug)]
 pub struct StepTimes {
-    /// Time at which it should have been sent.
+    /// Time at which the step should have been sent.
     pub due: u64,
-    /// Time at which it was sent.
+    /// Time at which the step was sent.
     pub sent: u64,
     /// Time at which the answer arrived.
     pub done: u64,

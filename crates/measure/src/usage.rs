@@ -40,8 +40,8 @@ pub fn memory() -> u64 {
     pages.unwrap_or(0u64) * unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(0) as u64
 }
 
-/// Number of bytes that this process has caused to be read from devices, and of pages that it made dirty or wrote with
-/// direct I/O (`/proc/self/io`).
+/// Number of bytes that this process has caused to be read from devices, and number of bytes in pages that it dirtied
+/// or wrote with direct I/O (`/proc/self/io`).
 pub fn device_bytes() -> [u64; 2] {
     let text = fs::read_to_string("/proc/self/io").unwrap_or_default();
     let value = |name: &str| text.lines().find_map(|l| l.strip_prefix(name)?.trim().parse().ok()).unwrap_or(0);

@@ -191,7 +191,7 @@ impl WorkerThreads {
     }
 
     /// Waits until all workers have stopped. Returns `false` if a worker is still running after `grace`, or as soon as
-    /// the store is `lost`, because its clients will not stop.
+    /// the store is `lost`, because the clients of a lost store will not stop.
     pub fn join_workers(&mut self, borders: &Borders, grace: Duration, lost: impl Fn() -> bool) -> bool {
         let start = Instant::now();
         while !self.is_finished() {

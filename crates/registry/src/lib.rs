@@ -115,12 +115,12 @@ pub fn run_columns(
     trial::run_trial(spec, work, &SessionTarget::<Cassandra>::new(&[]), controls, observer)
 }
 
-/// A mistake in a part of a spec, with the error for a run of this spec.
+/// A fault in one part of a spec, with the error that a run of this spec returns.
 #[derive(Debug)]
 pub struct ColumnsFault {
-    /// The part with the mistake; `None` if the server cannot be asked.
+    /// The faulty part; `None` if the server cannot be queried.
     pub part: Option<Part>,
-    /// The mistake, without the path in the spec.
+    /// The reason, without the path in the spec.
     pub reason: String,
     /// The error, with the path in the spec.
     pub error: EngineError,
@@ -142,7 +142,7 @@ impl From<EngineError> for ColumnsFault {
 /// The plan of a spec for the server's tables, and the tokens of the ring.
 ///
 /// # Errors
-/// All mistakes in the operations; otherwise the first mistake. There is at least one.
+/// Returns all faults in the operations, or the first fault elsewhere. The list is never empty.
 pub fn plan_columns(options: &Options, columns: &ColumnsSpec) -> Result<(Plan, Vec<i64>), Vec<ColumnsFault>> {
     let single = |fault: ColumnsFault| vec![fault];
     let names: Vec<(&str, &str)> =

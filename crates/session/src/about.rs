@@ -23,7 +23,7 @@ pub struct Property {
     pub role: Role,
 }
 
-/// The roles of properties that other code needs to know.
+/// The role of a property, which determines how other code treats the property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// A setting.
@@ -32,9 +32,9 @@ pub enum Role {
     Secret,
     /// The directory of the store's files.
     Directory,
-    /// The hosts of its servers.
+    /// The hosts of the store's servers.
     Hosts,
-    /// The port of its servers.
+    /// The port of the store's servers.
     Port,
 }
 

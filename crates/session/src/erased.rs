@@ -1,8 +1,8 @@
 //! Stores and sessions behind virtual calls, so that the code that uses them is compiled once for all stores.
 //!
-//! A virtual call costs about 2 ns. The future that it returns is moved into a reused buffer of its session, so nothing
-//! is allocated. Calls to networked stores take thousands of times as long. The closed loop of an embedded store is
-//! compiled for its session type: see [`VirtualSession::downcast`].
+//! A virtual call costs about 2 ns. The future that the call returns is moved into a reused buffer of the session, so
+//! nothing is allocated. A call to a networked store takes thousands of times longer than a virtual call. The closed
+//! loop of an embedded store is compiled for its session type: see [`VirtualSession::downcast`].
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::any::Any;
@@ -26,7 +26,7 @@ use crate::session::{
 /// The facts about a type of store that are known without opening a store.
 #[derive(Clone, Copy, Debug)]
 pub struct StoreType {
-    /// The description of the store: name, properties, type of system.
+    /// The description of the store, such as name and properties.
     pub about: About,
     /// The threads that drive its sessions.
     pub driving: Driving,
@@ -330,7 +330,7 @@ impl<T> Future for InPlace<'_, T> {
 impl<T> Drop for InPlace<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: `put` wrote the future, and nothing uses it after this.
+        // SAFETY: `put_future` wrote the future, and nothing uses it after this.
         unsafe { self.future.drop_in_place() };
         *self.occupied = false;
     }

@@ -70,7 +70,7 @@ pub const FULL_DEVICE: [&str; 2] = ["No space left on device", "Disk quota excee
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}: {message}", status.name())]
 pub struct Failure {
-    /// The status under which it is counted.
+    /// The status under which the operation is counted.
     pub status: Status,
     /// One line: the store's own message, or a description of the connection fault.
     pub message: String,
@@ -157,8 +157,8 @@ impl Failure {
         Self { refused: false, ..self }
     }
 
-    /// Creates a failure from an interface that reports errors only as text (RocksDB's C API, Cassandra's server
-    /// errors). A full device is recognized by the operating system's message.
+    /// Creates a failure from the error message of an interface that reports only text (RocksDB's C API, Cassandra's
+    /// server errors). A full device is recognized by the operating system's message.
     pub fn from_text(message: impl Into<String>) -> Self {
         let message = message.into();
         let full = FULL_DEVICE.iter().any(|text| message.contains(text));

@@ -2,7 +2,7 @@
 
 use crate::options::Durability;
 
-/// The knowledge about the durability.
+/// The extent to which the durability is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Known {
     #[default]
@@ -42,7 +42,7 @@ impl Guarantee {
         Self { known: Known::Nothing, loss_ns_max: None, ..Self::new(Durability::None, how) }
     }
 
-    /// The event that acknowledged writes survive, as it is named in results: `none`, `interval`, `os`, `device` or
+    /// The event that acknowledged writes survive, as named in results: `none`, `interval`, `os`, `device` or
     /// `unknown`.
     pub fn survives(&self) -> &'static str {
         match self.known {

@@ -1,10 +1,10 @@
 //! The placement of keys on servers.
 
-/// A key range: the keys whose copies are on the same servers, so that they become unavailable together. It consists of
-/// one or more parts of the partitioner's values.
+/// The placement of keys on servers. A key range consists of all keys with copies on the same servers: these keys
+/// become unavailable together. A range covers one or more parts of the partitioner's values.
 #[derive(Clone, Debug)]
 pub struct Placement {
-    /// The value of a key.
+    /// Returns the partitioner's value for a key.
     partitioner: fn(&[u8]) -> u64,
     /// The first value of each part, in ascending order, and the number of its key range.
     parts: Box<[(u64, u32)]>,
@@ -13,8 +13,8 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// The placement of keys whose values are below `end`, from the first value of each part and its servers, in
-    /// ascending order. `None` if the parts do not begin at 0.
+    /// The placement of keys whose values are below `end`. `parts` yields the first value and the servers of each part,
+    /// in ascending order. `None` if the parts do not begin at 0.
     pub fn new(
         partitioner: fn(&[u8]) -> u64,
         end: u128,

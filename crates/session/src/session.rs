@@ -36,7 +36,7 @@ pub struct ReadLevel {
 pub trait Store: std::fmt::Debug + Send + Sync + Sized + 'static {
     /// One client's session.
     type Session: Connection;
-    /// The store's description: name, properties, type of system.
+    /// The store's description, such as name and properties.
     const ABOUT: About;
     /// How its sessions are driven.
     const DRIVE: Drive;
@@ -94,8 +94,8 @@ pub trait Store: std::fmt::Debug + Send + Sync + Sized + 'static {
         None
     }
 
-    /// Events that the store's servers have reported since it was opened, such as nodes that went down and tables that
-    /// were altered.
+    /// Events that the store's servers have reported since the store was opened, such as nodes that went down and
+    /// tables that were altered.
     fn server_events(&self) -> Vec<ServerEvent> {
         Vec::new()
     }
@@ -117,7 +117,7 @@ pub trait RecordStore: Store<Session: Session> {}
 
 impl<S: Store<Session: Session>> RecordStore for S {}
 
-/// The activity of a garbage collector in the engine's process, since its start or while measuring.
+/// The activity of a garbage collector in the engine's process, since the process started or while measuring.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Collection")]
 pub struct Collections {

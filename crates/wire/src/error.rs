@@ -12,7 +12,7 @@ const LINE_MAX: usize = 1_200;
 /// Number of bytes that are kept from the beginning and from the end of a longer line.
 const LINE_PART: usize = 500;
 
-/// Formats a text as one line of bounded length: only the beginning and the end of a longer text are kept.
+/// Formats text as one line of bounded length: only the beginning and the end of longer text are kept.
 pub fn shorten(text: &str) -> String {
     let line = text.replace('\n', "\\n");
     if line.len() <= LINE_MAX {

@@ -69,7 +69,7 @@ impl Merge for Ready {
 /// An observation for the judge.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Note {
-    /// A short name, in the style of the names of the judge's checks.
+    /// A short name in the style of the judge's check names.
     pub name: String,
     /// One sentence with the figures.
     pub message: String,

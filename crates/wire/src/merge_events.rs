@@ -1,4 +1,4 @@
-//! Merges the events of the segments of a trial into the events of the whole trial.
+//! Merges the events from a trial's segments into the events of the whole trial.
 //!
 //! Segments begin at the same instant and have intervals of the same length, so intervals with the same number are
 //! simultaneous. Counts and histograms are added exactly.
@@ -80,7 +80,8 @@ impl Merger {
         }
     }
 
-    /// Takes an event. Returns the events of the whole trial that it completes: `ready`, and intervals in order.
+    /// Takes an event from a segment. Returns the whole trial's events that this event completes: `ready`, and
+    /// intervals in order.
     pub fn accept_event(&mut self, segment: usize, event: Event) -> Result<Vec<Event>, EngineError> {
         let mut complete = Vec::new();
         match event {

@@ -1,7 +1,7 @@
 //! The only module that prints: data to stdout, messages to stderr.
 //!
-//! A failed write to stdout is recorded, so that a script whose figures were not written gets an error. A reader that
-//! closed its end of the pipe wants no more output, so this is not a failure.
+//! A failed write to stdout is recorded, so that a script whose figures were not written gets an error. A closed pipe
+//! is not a failure, because its reader wants no more output.
 
 use std::io::{ErrorKind, Write};
 use std::sync::OnceLock;
@@ -12,7 +12,7 @@ use crate::error::EngineError;
 
 static LOST: OnceLock<String> = OnceLock::new();
 
-/// Writes a text to stdout, and flushes.
+/// Writes text to stdout, and flushes it.
 pub fn print_out(text: &str) {
     let mut stdout = std::io::stdout().lock();
     if let Err(error) = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
@@ -35,7 +35,7 @@ pub fn loss_reason() -> Option<&'static str> {
     LOST.get().map(String::as_str)
 }
 
-/// Writes a text to stderr.
+/// Writes text to stderr.
 pub fn print_err(text: &str) {
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }

@@ -73,8 +73,8 @@ pub struct TrialSpec {
     /// An operation that succeeds more than this time after it was due (closed loop: sent) counts as late, ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<f64>,
-    /// Count operations by key range. This has no effect if the store does not know the placement of its keys, without
-    /// a rate, or without a limit on the measured time.
+    /// Count operations by key range. This has no effect without a rate, without a limit on the measured time, or if
+    /// the store does not know the placement of its keys.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub key_ranges: bool,
     /// The formats in which operations are recorded.
@@ -167,7 +167,7 @@ impl Default for InsertSpec {
 }
 
 impl TrialSpec {
-    /// A run of some work by one client in a closed loop, with the default of every other setting.
+    /// A run of `work` by one client in a closed loop, with defaults for all other settings.
     pub fn new(store: StoreSpec, work: WorkSpec, seed: u64) -> Self {
         Self {
             spec: VERSION,

@@ -11,7 +11,7 @@ pub fn is_hosted(store: &str) -> bool {
     matches!(store, "hbase" | "jvm")
 }
 
-/// Adds those settings of the command line that are not properties.
+/// Adds the command-line settings that are not properties.
 pub fn add_properties(all: &mut BTreeMap<String, String>, args: &Args, store: &str) {
     let mut default = |name: &str, value: Option<String>| {
         if let Some(value) = value {

@@ -50,7 +50,7 @@ impl ReportFiles {
                 })
         };
         written.map_err(|error| {
-            // The run has finished, so its results must not be lost because of the file.
+            // The run has finished, so its results must not be lost because the file cannot be written.
             print_out(text);
             EngineError::failed(format!("cannot write {}: {error} (exportfile)", path.display()))
                 .hint("use the report on stdout, where it was printed instead")

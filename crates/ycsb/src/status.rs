@@ -62,7 +62,7 @@ impl StatusLine {
     }
 }
 
-/// A summary of what was added since the last line.
+/// Summarizes the latencies added since the last line.
 fn summary(name: &str, now: &Measure, earlier: Option<&Measure>) -> String {
     match (now, earlier) {
         (Measure::Hdr(now), earlier) => {

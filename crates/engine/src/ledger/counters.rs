@@ -23,9 +23,9 @@ pub struct CounterReadBack<'a, E> {
     pub select: String,
 }
 
-/// The bounds of each counter, by the key of its partition. The field `value` of each counter is still 0.
+/// The bounds of each counter, by partition key. The field `value` is not set yet.
 type Bounds = HashMap<Vec<u8>, Vec<CounterBounds>>;
-/// The missing amount of each counter of a partition, by key, for partitions in which any amount is missing.
+/// The missing amount of each counter, by partition key. Partitions without missing amounts are omitted.
 type Missing = HashMap<Vec<u8>, Vec<i64>>;
 
 /// An acknowledged write to a partition with missing increments.
@@ -54,7 +54,7 @@ impl CounterReadBack<'_, Evidence<'_, Mapping>> {
         let mut bounds = Bounds::new();
         let retries = i64::try_from(self.run.spec.inserts.retries).unwrap_or(i64::MAX);
         self.run.visit_writes(|_, operation, state| {
-            // Number of attempts that were certainly applied, and number that may have been applied.
+            // The number of attempts that were certainly applied, and the number that may have been applied.
             let (certain, possible) = match state {
                 WriteState::Acknowledged => (1, 1),
                 WriteState::Retried => (1, retries.saturating_add(1)),
@@ -71,8 +71,8 @@ impl CounterReadBack<'_, Evidence<'_, Mapping>> {
         bounds
     }
 
-    /// The smallest number of acknowledged writes whose increments add up to the missing sum. If there was a crash,
-    /// the latest writes before it are preferred, because a guarantee may allow the loss of recent writes.
+    /// Acknowledged writes whose increments account for the missing amounts: as few writes as possible or, if there was
+    /// a crash, the latest writes that the crash can explain, because a guarantee may allow the loss of recent writes.
     fn find_lost(&self, missing: &Missing) -> HashSet<u64> {
         let mut writes: HashMap<&[u8], Vec<Write>> = HashMap::new();
         if missing.is_empty() {

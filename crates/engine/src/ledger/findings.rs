@@ -10,7 +10,7 @@ use loadstone_kinds::mapping::Mapping;
 use loadstone_wire::event::Missed;
 use loadstone_wire::merge_rule::Merge;
 
-/// Maximum time from the order to kill a process to its end, ns; the lab waits as long.
+/// Maximum time from the order to kill a process until the process ends, ns. The lab waits equally long.
 const KILL_NS_MAX: u64 = 10_000_000_000;
 /// Minimum proven share of the acknowledged writes; below it, the read-back proves nothing.
 const PROVEN_MIN: f64 = 0.95;
@@ -114,7 +114,7 @@ struct Proven {
 pub struct Proof {
     /// Whether the checker found the corrupted value that it planted.
     pub corrupted: bool,
-    /// Whether the checker noticed that it had removed a write.
+    /// Whether the checker found that the removed write was missing.
     pub removed: bool,
     /// Whether both records were restored.
     pub restored: bool,
@@ -168,14 +168,15 @@ struct Oldest {
     at_most_ms: f64,
 }
 
-/// The first crash that can explain the loss of a write sent at this time; the write may be sent shortly after the order.
+/// The first crash that can explain the loss of a write sent at `sent`. A process may still send writes shortly after
+/// the order to kill it.
 pub fn find_crash(crashes: &[u64], sent: u64) -> Option<u64> {
     crashes.iter().copied().find(|crash| crash.saturating_add(KILL_NS_MAX) >= sent)
 }
 
 impl Findings {
-    /// The findings from the ledgers alone, without reading the store. `writes` has the index and the number of each of
-    /// the run's writes.
+    /// The findings from the ledgers alone, without reading the store. `writes` yields the index and number of each
+    /// write of the run.
     pub fn from_ledgers(
         ledgers: &[Ledger<Mapping>],
         evidence: &Evidence<'_, Mapping>,
@@ -203,8 +204,7 @@ impl Findings {
         all
     }
 
-    /// Judges the reads that a segment could not judge: `count` in total, of which those in `listed` are known
-    /// individually.
+    /// Judges the `count` reads that a segment could not judge. Only the reads in `listed` are known individually.
     pub fn judge_misses(
         &mut self,
         count: u64,
@@ -245,7 +245,7 @@ impl Findings {
         self.undecidable = true;
     }
 
-    /// Adds the reading of a range of records on which the findings are based.
+    /// Adds the reading on which the findings for a range of records are based.
     pub fn add_reading(&mut self, reading: RecordsReading) {
         self.read.records += reading.records;
         self.read.fields += reading.fields;
@@ -256,7 +256,8 @@ impl Findings {
         self.first_wrong = self.first_wrong.take().or(reading.first_wrong);
     }
 
-    /// Counts an acknowledged write by its fate. `crashes`: when the system crashed, in order, ns of Unix time.
+    /// Counts an acknowledged write by its fate. `crashes` contains the times at which the system crashed, in order, ns
+    /// of Unix time.
     pub fn count_outcome(&mut self, outcome: &WriteOutcome, crashes: &[u64]) {
         match outcome.fate {
             Fate::Proven => self.proven.writes += 1,
@@ -302,7 +303,7 @@ impl Findings {
         self.proof = proof;
     }
 
-    /// Calculates the shares.
+    /// Calculates the share of acknowledged writes that are proven to be present or lost.
     pub fn calculate_shares(&mut self) {
         if self.writes.acknowledged > 0 {
             let decided = self.proven.writes + self.lost.writes;

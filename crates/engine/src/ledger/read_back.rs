@@ -23,7 +23,7 @@ use loadstone_wire::spec::TrialSpec;
 
 /// Number of histories, of 24 bytes each, that are judged at a time.
 const HISTORIES: u64 = 1 << 25;
-/// The noun by which error messages name an item that the read-back must read.
+/// The noun that error messages use for an item to read back.
 const UNIT: &str = "record";
 /// Pause between removing and restoring a record, because HBase drops a write made in the same millisecond as a delete
 /// (HBASE-2256).
@@ -86,8 +86,7 @@ impl ReadBack<'_, Evidence<'_, Mapping>> {
         Ok(findings)
     }
 
-    /// Reads back at each of the levels in `stores` at which the servers can answer; the last is the workload's own
-    /// level.
+    /// Reads back at each level in `stores` that the servers can answer. The last level is the workload's own.
     async fn read_stores(mut self, stores: &[Opened]) -> Result<Findings, EngineError> {
         let (workload, evidence, histories) = (self.workload, self.evidence, self.workload.history_count());
         let operations =
@@ -222,8 +221,8 @@ impl ReadBack<'_, Evidence<'_, Mapping>> {
         }
     }
 
-    /// Whether the version of a value is correct, but its remaining bytes are not the bytes that its write wrote. The
-    /// judge handles writes that did not write this field.
+    /// Whether the version of a value is correct, but the remaining bytes differ from the bytes written. The judge
+    /// handles writes that did not write this field.
     fn find_torn_updates(
         &self,
         version: Version,

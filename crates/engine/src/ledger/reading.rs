@@ -1,4 +1,4 @@
-//! The findings of one reading of a store, on the fields of records and rows and on counters.
+//! The findings from one pass over a store: on the fields of records and rows, and on counters.
 
 use loadstone_load::ledger::{FieldValue, Finding};
 use loadstone_load::version::Phase;
@@ -61,7 +61,7 @@ impl FieldPlace {
         }
     }
 
-    /// Describes the place of the first of `wrong` values that no write of the run wrote.
+    /// Describes `wrong` values that no write of the run wrote, with the place of the first.
     pub fn describe_wrong(&self, wrong: u64) -> String {
         let Self { key, field, counter, .. } = self;
         match counter {
@@ -85,7 +85,7 @@ pub struct CounterBounds {
 }
 
 impl CounterBounds {
-    /// The conclusion from its value.
+    /// The conclusion from the counter's value.
     pub fn judge_counter(&self) -> Finding {
         match self.value {
             value if value < self.acknowledged => Finding::Lost(None),
@@ -96,7 +96,7 @@ impl CounterBounds {
     }
 }
 
-/// The findings of one reading of the records.
+/// The findings from one pass over the records.
 #[derive(Debug, Default)]
 pub struct RecordsReading {
     pub records: u64,
@@ -108,7 +108,7 @@ pub struct RecordsReading {
     pub first_wrong: Option<FieldPlace>,
     /// Number of loaded records with an empty field.
     pub loaded: u64,
-    /// Whether the current record is such a record.
+    /// Whether the current record is a loaded record with an empty field.
     unloaded: bool,
 }
 
@@ -160,7 +160,7 @@ impl RecordsReading {
         *count += 1;
     }
 
-    /// Counts the current record, all of whose fields were added.
+    /// Counts the current record. Called once all fields of the record have been added.
     pub fn end_record(&mut self) {
         self.records += 1;
         self.loaded += u64::from(std::mem::take(&mut self.unloaded));

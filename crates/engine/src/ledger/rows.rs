@@ -70,8 +70,8 @@ impl RowRun<'_, Evidence<'_, Mapping>> {
     }
 
     /// Makes a pass over the rows at the workload's own level, and another at the strongest level that the servers can
-    /// answer; returns the states of both, which are equal if the levels are the same. The weaker level is first, as a
-    /// read at a stronger level repairs the replicas that it contacts.
+    /// answer. Returns the states from both passes, which are equal if the levels are the same. The weaker level is
+    /// read first, because a read at a stronger level repairs the replicas that it contacts.
     pub fn read_at_levels<S: StatementStore, T: Clone>(
         &self,
         findings: &mut Findings,

@@ -31,13 +31,13 @@ pub struct TimestampReadBack<'a, E> {
 /// A partition that the run wrote.
 #[derive(Debug)]
 struct Partition {
-    /// The index of one of its writes.
+    /// The index of one write to the partition.
     sample: u64,
-    /// The index of its last acknowledged write.
+    /// The index of the last acknowledged write to the partition.
     last: Option<u64>,
 }
 
-/// The write whose values a partition has.
+/// The write whose values a partition contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum RowState {
     /// A value that no known write made, or a newer value from another client: no conclusion about earlier writes is

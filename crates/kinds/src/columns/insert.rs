@@ -32,7 +32,7 @@ pub struct InsertCursor {
 }
 
 impl InsertCursor {
-    /// The start of an operation that takes the given places of the population.
+    /// A cursor at the start of an operation on the given places of the population.
     pub fn new(index: u64, places: std::ops::Range<u64>) -> Self {
         Self { index, place: places.start, last: places.end, ..Self::default() }
     }
@@ -108,7 +108,7 @@ impl ColumnsWork {
         cursor.place += 1;
         if cursor.share < 1.0 && cursor.end > start {
             let first = start.saturating_add(draw_gap(self.seed, cursor));
-            // At least one row is written, as in the tool.
+            // At least one row is written, as in cassandra-stress.
             cursor.next = first.min(cursor.end - 1);
         }
     }

@@ -38,7 +38,7 @@ impl TokenRanges {
 pub struct Scan {
     /// The open range `(from, to]`; `None` before the first range, and after the last page of a range.
     range: Option<(i64, i64)>,
-    /// The state with which the last page ended.
+    /// The paging state at the end of the last page.
     state: Vec<u8>,
     /// The token of the last row.
     token: Option<[u8; 8]>,

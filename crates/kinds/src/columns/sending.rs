@@ -100,7 +100,7 @@ impl StatementWork for ColumnsWork {
     }
 }
 
-/// Reads the columns in the conditions, then executes the statement with the values read, as the tool does
+/// Reads the columns in the conditions, then executes the statement with the values read, as cassandra-stress does
 /// (`CASQuery.java`).
 async fn send_conditional<S: Statements>(
     session: &mut S,

@@ -42,7 +42,7 @@ impl Strides {
         ((block * self.total()).wrapping_add(before), self.values[at])
     }
 
-    /// The index of the value that contains the given sum.
+    /// The index of the value whose part of the running sum contains `sum`.
     #[inline]
     pub fn find_stride(&self, sum: u64) -> u64 {
         let (block, rest) = (sum / self.total(), sum % self.total());

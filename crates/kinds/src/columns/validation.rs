@@ -9,8 +9,9 @@ use loadstone_stress::partition::ColumnPlace;
 use super::{ColumnsOperation, ColumnsWork, State};
 
 impl ColumnsWork {
-    /// Compares the rows read with the rows written by this program, or by the tool if the spec permits: it may write
-    /// only the first rows of a partition. The partition is open in the generator of its table.
+    /// Compares the rows read with the rows written by this program, or by cassandra-stress if the spec permits:
+    /// cassandra-stress may write only the first rows of a partition. The partition is open in the generator of its
+    /// table.
     pub(super) fn validate_cells(&self, operation: &ColumnsOperation, cells: &Cells) -> Result<(), (Status, String)> {
         let planned = &self.operations[operation.operation].operation;
         let layout = &self.plan.layouts[planned.table];
@@ -38,7 +39,8 @@ impl ColumnsWork {
         }
         let number = operation.number;
         let mut expected = 0;
-        // The last row that matched, and whether all later rows are missing because the tool did not write them.
+        // The last row that matched, and whether all later rows are missing because cassandra-stress did not write
+        // them.
         let (mut last_match, mut is_ended) = (None, false);
         for row in 0..generator.rows() {
             generator.seek(row);

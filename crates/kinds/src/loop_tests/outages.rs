@@ -1,5 +1,4 @@
-//! Compares outages with a simple simulation, which predicts the same operations as a queue with several servers, in a
-//! few lines.
+//! Compares outages with the prediction of a much simpler simulation: a queue with several servers.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

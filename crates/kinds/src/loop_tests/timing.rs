@@ -3,8 +3,9 @@
 use super::*;
 use std::cell::Cell;
 
-/// One client performs 1,000 operations per second of 0.1 ms each, with one stall of one second. Every operation that
-/// became due before the backlog was cleared has waited, and its response time shows this to the nanosecond.
+/// One client performs 1,000 operations per second. Each takes 0.1 ms, except for one stall of one second. Every
+/// operation that became due before the backlog was cleared has waited, and its response time shows this to the
+/// nanosecond.
 #[test]
 fn stall_delays_every_operation_due_in_it() {
     const STALLED: u64 = 1_000;

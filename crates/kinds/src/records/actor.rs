@@ -90,8 +90,8 @@ impl<'a, S: Session, W: RecordWorkload> RecordActor<'a, S, W> {
         outcome
     }
 
-    /// Records a read that was answered at `done`, and returns the status with which it counts. It does not perform the
-    /// read, because the arguments of such a future would be kept in memory.
+    /// Records a read that was answered at `done`, and returns the status with which it counts. This function does not
+    /// perform the read itself, because the arguments of such a future would be kept in memory.
     #[inline]
     fn was_read<T: Timer>(&mut self, operation: &Operation, watch: &Stopwatch<'_, T>, answer: (Status, u64)) -> Status {
         let (mut status, done) = answer;

@@ -15,8 +15,8 @@ use loadstone_measure::clock::Timer;
 use loadstone_measure::task::Task;
 
 /// Inserts a record with as many attempts as the policy allows. The attempts are one operation, from the start of the
-/// first attempt to the end of the last. Also returns, for the ledger, the known state of the record (it was refused
-/// only if every attempt was refused), and whether no attempt was sent because no server could be reached.
+/// first attempt to the end of the last. Also returns the known state of the record for the ledger: `Refused` only if
+/// every attempt was refused. The last value is `true` if no attempt was sent because no server could be reached.
 #[inline]
 pub async fn retry_insert<T: Timer, S: Session, W>(
     task: &Task<W>,
@@ -70,7 +70,7 @@ pub struct InsertLog {
 struct InsertSlot {
     /// The number of the insert; `u64::MAX` before the first insert.
     number: AtomicU64,
-    /// Time at which it was acknowledged, ns; `u64::MAX` while it is in progress.
+    /// Time at which the insert was acknowledged, ns; `u64::MAX` while it is in progress.
     done_ns: AtomicU64,
 }
 

@@ -88,7 +88,7 @@ impl LedgerWriter<'_> {
 }
 
 /// The known state of a write after an attempt with this status. A write that the store neither acknowledged nor
-/// refused may have been applied, or may still be applied. A batch may never be sent.
+/// refused may have been applied, or may still be applied. A batched write may never be sent.
 #[inline]
 pub fn write_state<S: Session>(session: &S, status: Status) -> WriteState {
     match status {

@@ -8,7 +8,7 @@ use loadstone_wire::event::{Missed, Unsettled};
 /// Maximum number of reads that are stored; further reads are only counted.
 const KEPT: usize = 1 << 16;
 
-/// The reads of a trial that missed such records. Their times are on the clients' clock.
+/// The reads of a trial that missed records of other segments. Times are on the clients' clock.
 #[derive(Debug, Default)]
 pub struct Misses(Mutex<Unsettled>);
 
@@ -23,7 +23,7 @@ impl Misses {
         }
     }
 
-    /// All of these reads. Adding `to_unix_ns` to a time gives the time since the Unix epoch.
+    /// The reads so far. Adding `to_unix_ns` to a time gives the time since the Unix epoch.
     pub fn list_unsettled(&self, to_unix_ns: u64) -> Unsettled {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for miss in &mut all.first {

@@ -31,13 +31,13 @@ pub struct RecordTarget {
 
 impl RecordTarget {
     /// A store whose calls take about a microsecond. Its closed loop is compiled for its session type. On LMDB, virtual
-    /// calls and futures kept in memory would cost 2 to 4 % of an operation (`make bench`).
+    /// calls and futures kept in memory would cost 2 to 4 % of an operation's time (`make bench`).
     pub const fn new_embedded<S: RecordStore>() -> Self {
         Self { store: StoreType::describe::<S>(), closed: Some(drive_embedded::<S>), tasks: None }
     }
 
     /// A store whose calls take nanoseconds, so that one executor drives thousands of its clients. Virtual calls to
-    /// sessions that are not in the cache would cost a tenth of an operation (`make bench`, part c).
+    /// sessions that are not in the cache would cost a tenth of an operation's time (`make bench`, part c).
     pub const fn new_instant<S: RecordStore>() -> Self {
         Self { tasks: Some(drive_tasks::<S>), ..Self::new_embedded::<S>() }
     }

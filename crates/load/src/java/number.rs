@@ -1,10 +1,10 @@
 //! Formats numbers as Java does, because scripts compare YCSB's lines byte by byte.
 //!
 //! The functions were compared with real JDKs in an English locale. They agree with JDK 17 on 9 million throughputs
-//! (1000·n/ms), means (sum/n), decimals, eighths and small fractions. `double` also agrees with JDK 25 on random bits.
-//! JDKs before 19 (which have bug JDK-4511638: one digit too many, or a last digit that is off by one) differ for about
-//! 0.3 % of all doubles: many integers above 2^53, subnormals, and some powers of two below 10^-7. None of these is a
-//! count, time or rate that YCSB prints.
+//! (1000·n/ms), means (sum/n), decimals, eighths and small fractions. [`format_double`] also agrees with JDK 25 on
+//! random bits. JDKs before 19 differ for about 0.3 % of all doubles because of bug JDK-4511638: one digit too many, or
+//! a last digit that is off by one. This affects many integers above 2^53, subnormals, and some powers of two below
+//! 10^-7. None of these is a count, time or rate that YCSB prints.
 
 /// Formats like `Double.toString`: `100.0`, `0.001`, `1.0E-4`, `1.0E7`, `NaN`, `-Infinity`, `-0.0`.
 ///
@@ -50,8 +50,8 @@ fn shortest_digits(value: f64) -> (String, i32) {
     (mantissa.replace('.', ""), exponent.parse().unwrap_or(0))
 }
 
-/// The digits of [`double`] without an exponent: the whole part, and the digits after the decimal point (possibly none,
-/// and without trailing zeros).
+/// The digits of [`format_double`] without an exponent: the whole part, and the digits after the decimal point
+/// (possibly none, and without trailing zeros).
 fn plain_digits(value: f64) -> (String, String) {
     let (digits, exponent) = shortest_digits(value);
     let text = if exponent < 0 {
@@ -67,8 +67,9 @@ fn plain_digits(value: f64) -> (String, String) {
 /// printed U+FFFD), `∞`. There are at most two digits after the decimal point, rounded half-even from the exact binary
 /// value: `1.005` is `1`, and `0.125` is `0.12`.
 ///
-/// Source: `java.text.DigitList.shouldRoundUp`, which rounds the digits of [`double`], but knows on which side of a tie
-/// they are. Digits that `double` has dropped are therefore not restored: 79897317443380.125 is `79897317443380.12`.
+/// Source: `java.text.DigitList.shouldRoundUp`, which rounds the digits of [`format_double`], but knows on which side
+/// of a tie they are. Digits that `format_double` has dropped are therefore not restored: 79897317443380.125 is
+/// `79897317443380.12`.
 #[must_use]
 pub fn format_decimal(value: f64) -> String {
     if value.is_nan() {
@@ -88,7 +89,7 @@ pub fn format_decimal(value: f64) -> String {
 
 /// `String.format("%.2f", …)` for two decimals: `1449.75`, `1.00`, `-0.00`, `NaN`, `Infinity`.
 ///
-/// Unlike C, this rounds the decimal digits of [`double`], half up: `1.005` is `1.01` (`Formatter`'s default
+/// Unlike C, this rounds the decimal digits of [`format_double`], half up: `1.005` is `1.01` (`Formatter`'s default
 /// `RoundingMode.HALF_UP`, applied in `jdk.internal.math.FormattedFloatingDecimal`).
 #[must_use]
 pub fn format_decimals(value: f64, decimals: usize) -> String {

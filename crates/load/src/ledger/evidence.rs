@@ -11,7 +11,7 @@ pub struct Write {
     pub record: u64,
     /// The field that is written; `None` for all fields.
     pub field: Option<usize>,
-    /// Whether it removes the record.
+    /// Whether the write removes the record.
     pub delete: bool,
 }
 
@@ -33,7 +33,7 @@ pub trait Writes {
     /// Whether a record existed before the run.
     fn is_loaded(&self, record: u64) -> bool;
 
-    /// The index of the operation that deletes a record. There is at most one such operation.
+    /// The index of the operation that deletes a record. At most one operation deletes a record.
     fn deletion_of(&self, record: u64) -> Option<u64>;
 }
 
@@ -87,7 +87,8 @@ impl SegmentTimes {
     /// The bounds of the time at which the operation at `step` of the segment was claimed.
     fn claim_span(&self, step: u64) -> WriteSpan {
         let after = self.ticks.partition_point(|&(claims, _)| claims <= step);
-        // The preceding tick did not include this claim. It read the counter after the time of the tick before it.
+        // The last tick that does not include this claim read the counter after the time of the tick before, so the
+        // claim was made after that time.
         let sent = after.checked_sub(2).map_or(self.start, |before| self.ticks[before].1);
         WriteSpan { sent, done: self.ticks.get(after).map_or(u64::MAX, |&(_, ns)| ns) }
     }

@@ -36,7 +36,7 @@ pub enum Finding {
     /// The value of a write with an unknown outcome, or with an attempt that may have been applied late.
     CameTrue,
     /// An acknowledged write is missing. The index is the index of the missing write that was sent last; earlier writes
-    /// may also be missing (see [`Judge::account`]). `None`: the loaded value is missing.
+    /// may also be missing (see [`Judge::judge_writes`]). `None`: the loaded value is missing.
     Lost(Option<u64>),
     /// The value of a write that was certainly refused or never sent.
     Phantom(u64),

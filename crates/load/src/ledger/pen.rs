@@ -15,7 +15,7 @@ pub struct Pen<'a> {
 }
 
 impl Pen<'_> {
-    /// Notes a write. Call this once per write. [`State::Retried`] is noted as acknowledged.
+    /// Notes a write. Call this once per write. [`WriteState::Retried`] is noted as acknowledged.
     #[inline]
     pub fn note_state(&self, number: u64, state: WriteState) {
         let count = self.ring[0].load(Ordering::Relaxed) as usize;

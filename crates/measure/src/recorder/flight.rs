@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug)]
 pub struct Flight {
     index: AtomicU64,
-    /// Time at which the operation was due (closed loop: sent), ns, combined with the bit [`SENT`] once it has
-    /// been sent and the bit [`WARM_UP`] if it is not counted; [`NOTHING`] if there is no operation.
+    /// Time at which the operation was due (closed loop: sent), ns, combined with the bit [`SENT`] once the operation
+    /// has been sent, and the bit [`WARM_UP`] if the operation is not counted; [`NOTHING`] if there is no operation.
     due: AtomicU64,
     /// Time at which the client's last counted operation finished, ns; 0 if there is none yet.
     last_done: AtomicU64,
@@ -22,11 +22,11 @@ const NOTHING: u64 = u64::MAX;
 pub struct Unfinished {
     /// The operation's index in the whole trial.
     pub index: u64,
-    /// Time at which it was due (closed loop: sent), ns.
+    /// Time at which the operation was due (closed loop: sent), ns.
     pub due_ns: u64,
-    /// Whether it was sent.
+    /// Whether the operation was sent.
     pub sent: bool,
-    /// Whether it is counted: operations of the warm-up are not.
+    /// Whether the operation is counted: operations of the warm-up are not.
     pub counted: bool,
 }
 

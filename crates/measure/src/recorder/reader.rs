@@ -43,7 +43,7 @@ pub struct Totals {
     pub pauses: [u64; 2],
     /// Records read and written by operations that succeeded.
     pub rows: u64,
-    /// The bytes of these records.
+    /// Bytes read and written by operations that succeeded.
     pub bytes: u64,
     /// Counted operations that were sent but have not finished.
     pub in_flight: u64,
@@ -160,7 +160,7 @@ pub struct RecorderReader {
 }
 
 impl RecorderReader {
-    /// A reader of these recorders, which must not have another reader.
+    /// The only reader of these recorders.
     pub fn new(recorders: Vec<Arc<Recorder>>) -> Self {
         let length = recorders.len();
         Self {
@@ -260,7 +260,7 @@ mod tests {
     const SHAPE: RecorderShape =
         RecorderShape { steps: Kind::COUNT, sinks: Vec::new(), open: true, deadline_ns: 500, to_unix_ns: 0 };
 
-    /// Records an operation. `ended_in` is the interval in which it finished, if it differs from `interval`.
+    /// Records an operation. `ended_in` is the interval in which the operation finished, if it differs from `interval`.
     fn record_operation(recorder: &Recorder, interval: u64, status: Status, ns: u64, ended_in: Option<u64>) {
         let times = StepTimes { due: 0, sent: 0, done: ns };
         recorder.record_step(StepRecord { id: Kind::Read.step(), status, times, lateness: None, interval });

@@ -119,8 +119,8 @@ impl Watch {
         Advice::Steer((i128::from(rate) - slew) as u64)
     }
 
-    /// Whether the last rate, within the limits of its change, explains the difference between the last reading and
-    /// this one.
+    /// Whether the last rate, which may have changed within limits, explains the difference between the last reading
+    /// and this one.
     fn is_explained(&self, now: ClockReading) -> bool {
         let (Some(ticks), Some(ns)) = (now.ticks.checked_sub(self.last.ticks), now.ns.checked_sub(self.last.ns)) else {
             return false;

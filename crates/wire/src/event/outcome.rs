@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::histogram::encode;
 
-/// Service times, response times and lower bounds of response times of one step and status; the last two with a rate
-/// only.
+/// Service times, response times, and lower bounds of the response times, for one step and status. The last two exist
+/// only with a rate.
 pub type Latencies = [Reading; 3];
 /// Latencies by step and status.
 pub type Readings = BTreeMap<(StepId, Status), Latencies>;

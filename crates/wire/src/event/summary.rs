@@ -63,7 +63,7 @@ pub struct Summary {
     pub server_events: Vec<ServerEvent>,
     /// Records read or written by operations that succeeded.
     pub rows: u64,
-    /// The bytes of these records.
+    /// Bytes read or written by operations that succeeded.
     pub bytes: u64,
     /// Warm-up operations that finished, some of them in the window.
     pub warmup_operations: u64,
@@ -222,7 +222,7 @@ pub struct Executor {
     pub clients: u64,
     /// CPU time, ns.
     pub cpu_ns: u64,
-    /// Length of the time for which the thread was observed, ns.
+    /// Time for which the thread was observed, ns.
     pub wall_ns: u64,
     /// The share of this time during which the thread was busy.
     pub busy: f64,

@@ -1,7 +1,7 @@
 //! Java's `.properties` format, which YCSB uses for workload files, and Java's strict parsers for values.
 //!
 //! Source: `java.util.Properties.load(InputStream)` and the `parse…` methods of `java.lang`, compared with JDK 17 on
-//! hundreds of thousands of random texts. There are two differences. A text that is clearly not ISO-8859-1 is either
+//! hundreds of thousands of random inputs. There are two differences. Text that is clearly not ISO-8859-1 is either
 //! refused or decoded with its encoding. A single backslash on the last line is ignored; Java makes it an entry with an
 //! empty key and an empty value, unless the line ends in CR LF.
 
@@ -27,7 +27,7 @@ pub struct Entry {
     pub line: usize,
 }
 
-/// The reason why a text is not in `.properties` format.
+/// The reason why text is not in `.properties` format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PropertiesError {
     /// The text starts with a UTF-16 byte order mark or contains NUL bytes. Java would read a NUL between any two
@@ -134,7 +134,7 @@ fn logical_lines(text: &str) -> Vec<(usize, Vec<char>)> {
     logical_lines
 }
 
-/// Splits a text at CR, LF and CR LF. A line end at the end of the text does not start another line.
+/// Splits text at CR, LF and CR LF. A line end at the end of the text does not start another line.
 fn natural_lines(text: &str) -> Vec<&str> {
     let mut lines = Vec::new();
     let mut rest = text;

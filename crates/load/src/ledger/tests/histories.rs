@@ -105,7 +105,7 @@ struct Deed {
     done: u64,
     state: WriteState,
     touches: Write,
-    /// Time at which the store applied it, or the timestamp by which the store ordered it.
+    /// Time at which the store applied the write, or the timestamp by which the store ordered it.
     effect: Option<u64>,
     /// Time at which the store applied an earlier attempt that the client had abandoned.
     again: Option<u64>,

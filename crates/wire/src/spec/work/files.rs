@@ -58,7 +58,7 @@ pub struct FilesSummary {
     /// Unverified files without Loadstone's mark. If other files have the mark, these files were damaged or replaced.
     #[serde(default)]
     pub foreign: u64,
-    /// The path of one of these files.
+    /// The path of a file without Loadstone's mark.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub foreign_file: Option<String>,
     /// Requests repeated after a failure: reads after a new request to HDFS's name node, writes after reopening the
@@ -76,7 +76,7 @@ pub struct FilesSummary {
     pub task_ns: u64,
     /// Sum of the rates of completed files, each in MB (2^20 bytes) per second.
     pub rate_sum: f64,
-    /// Sum of the squares of these rates.
+    /// Sum of the squared rates of completed files.
     pub rate_square_sum: f64,
     /// The lowest rate of any file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -90,7 +90,8 @@ pub struct FilesSummary {
     /// Time at which the first file was completed; until then, all clients were working.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_done_unix_ns: Option<u64>,
-    /// Bytes read or written in all files until that time. A rate computed from it is valid for this segment only.
+    /// Bytes read or written in all files until the first file was completed. A rate computed from this figure is valid
+    /// for this segment only.
     #[serde(default)]
     pub first_done_bytes: u64,
     /// Time at which the last file was completed.
@@ -130,7 +131,7 @@ impl Merge for FilesSummary {
 pub struct Reached {
     /// Number of completed files that reached the state.
     pub files: u64,
-    /// The bytes of these files.
+    /// The bytes of the completed files that reached the state.
     pub bytes: u64,
     /// Sum of the times from opening a file to reaching the state, ns.
     pub ns: u64,

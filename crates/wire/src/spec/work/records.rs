@@ -54,7 +54,8 @@ pub struct KeyRanges {
     pub sent: Vec<Vec<u64>>,
     /// The times, in ascending order, by which `good` is divided, ns.
     pub deadlines_ns: Vec<u64>,
-    /// For each deadline, operations that succeeded by this deadline but not by the previous one, like `sent`.
+    /// For each deadline, operations that succeeded by this deadline but not by the previous one, by range and interval
+    /// as in `sent`.
     pub good: Vec<Vec<Vec<u64>>>,
 }
 
@@ -75,9 +76,9 @@ impl Merge for KeyRanges {
 /// Reads that did not find a record inserted by another segment: `loadstone ledger --events` decides how they count.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Unsettled {
-    /// Number of such reads.
+    /// Number of reads.
     pub count: u64,
-    /// The first of these reads.
+    /// The first reads; further reads are only counted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first: Vec<Missed>,
 }

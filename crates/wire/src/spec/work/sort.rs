@@ -11,7 +11,7 @@ use crate::merge_fields_of;
 use crate::merge_rule::Merge;
 use crate::spec::TrialSpec;
 
-/// One stage of a sort. The stages run one after another; the caller is the barrier between them.
+/// One stage of a sort. The stages run one after another; the caller acts as the barrier between them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SortSpec {
@@ -91,7 +91,7 @@ pub struct Validation {
     pub duplicates: u64,
     /// Number of rows that are out of order, or that TeraGen did not generate.
     pub faults: u64,
-    /// The first of these faults, one line per fault.
+    /// The first faults, one line per fault.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first_faults: Vec<String>,
 }

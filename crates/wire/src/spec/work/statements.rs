@@ -81,9 +81,9 @@ impl WorkRules for StatementsSpec {
 /// Reads that found no row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MissingRows {
-    /// Number of such reads.
+    /// Number of reads that found no row.
     pub reads: u64,
-    /// The number of one of the missing rows in the population.
+    /// The number that one of the missing rows has in the population.
     pub number: i64,
 }
 

@@ -4,7 +4,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import site.ycsb.ByteIterator;
 
-/** A value for a binding: a part of the request, with all methods with which bindings read values. */
+/** A value for a binding: a part of the request, with all methods that bindings use to read values. */
 final class Bytes extends ByteIterator {
   private final byte[] bytes;
   private final int start;

@@ -5,7 +5,7 @@ import java.util.List;
 import java.util.Map;
 import org.apache.hadoop.hbase.client.RetriesExhaustedWithDetailsException;
 
-/** The outcomes of HBase's exceptions, by name: they are in many packages, and some exist only in some versions. */
+/** Maps HBase's exceptions to outcomes by name: they are in many packages, and some exist only in some versions. */
 final class HBaseOutcome {
   private static final Map<String, Outcome> KINDS = new HashMap<>();
 
@@ -34,7 +34,7 @@ final class HBaseOutcome {
     }
   }
 
-  /** The innermost known exception decides, because the outer exceptions only state how long it was retried. */
+  /** The innermost known exception decides, because the outer exceptions only state how long the call was retried. */
   static Outcome classify(Throwable thrown) {
     Throwable cause = thrown;
     if (thrown instanceof RetriesExhaustedWithDetailsException details) {

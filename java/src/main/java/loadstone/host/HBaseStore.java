@@ -95,7 +95,7 @@ final class HBaseStore implements Store {
         for (ColumnFamilyDescriptor each : found.getColumnFamilies()) {
           names.append(names.length() == 0 ? "" : ", ").append(each.getNameAsString());
         }
-        throw new Refusal("table " + table + " has no column family " + familyName + ", it has " + names,
+        throw new Refusal("table " + table + " has no column family " + familyName + "; it has " + names,
             "-p columnfamily=" + found.getColumnFamilies()[0].getNameAsString());
       }
       return found;

@@ -13,7 +13,7 @@ import site.ycsb.DB;
 import site.ycsb.Status;
 import site.ycsb.StringByteIterator;
 
-/** A client with a separate binding object, like a thread of YCSB. It passes YCSB's arguments and maps. */
+/** A client with a separate binding object, like a thread of YCSB. It converts requests to YCSB's arguments. */
 final class YcsbClient extends Client {
   private static final byte[] NO_KEY = {};
 
@@ -116,7 +116,7 @@ final class YcsbClient extends Client {
   private String key(Request request) {
     String key = new String(request.bytes, 0, request.keyLength, StandardCharsets.UTF_8);
     if (key.indexOf('\uFFFD') >= 0) {
-      refuse(Outcome.BAD_REQUEST, "the key is not UTF-8 text, and YCSB's bindings take no other");
+      refuse(Outcome.BAD_REQUEST, "the key must be UTF-8 text for YCSB's bindings");
       return null;
     }
     return key;
