@@ -11,8 +11,8 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 /// A time limit for consecutive waits.
 ///
-/// Setting and cancelling a timer costs more than the other bookkeeping of an operation. This timer fires once per
-/// limit, and only then computes how long the current wait may still take.
+/// Setting and cancelling a timer for each wait would cost more than the other bookkeeping of an operation. This timer
+/// fires once per limit, and only then computes how long the current wait may still take.
 #[derive(Debug)]
 pub struct Deadline {
     limit: Duration,

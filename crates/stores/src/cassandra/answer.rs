@@ -25,9 +25,8 @@ const MORE_PAGES: i32 = 0x02;
 const NO_METADATA: i32 = 0x04;
 const METADATA_CHANGED: i32 = 0x08;
 
-/// The codes with which this client replaces the code for a rate limit, which each server chooses (`ScyllaDB`'s
-/// `protocol-extensions.md`): the coordinator rejected the operation, or replicas did, some of which may have executed
-/// it.
+/// Each server chooses its own code for a rate limit (`ScyllaDB`'s `protocol-extensions.md`). This client replaces it
+/// with one of two codes: the coordinator rejected the operation, or replicas did, some of which may have executed it.
 const RATE_LIMITED: i32 = -2;
 const RATE_LIMITED_BY_REPLICAS: i32 = -3;
 

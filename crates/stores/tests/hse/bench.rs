@@ -70,7 +70,7 @@ impl Bench {
         }
     }
 
-    /// The error message and the hint, without paths, because they differ between runs.
+    /// The error message and the hint, without paths, because paths differ between runs.
     pub fn refusal(&self) -> String {
         let error = self.open_error();
         let text = format!("error: {}\nhint: {}", error.message, error.hint.unwrap_or_default());
