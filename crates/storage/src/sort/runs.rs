@@ -13,9 +13,9 @@ use crate::sort::rows::ROW_BYTES;
 use crate::sort::splitters::Splitters;
 use crate::sort::spool::{Buffers, Keep, Spool};
 
-/// The prefix of the file names of runs.
+/// The prefix of a run's file name.
 const PREFIX: &str = "run-";
-/// The suffix of the file names of their indexes.
+/// The suffix of an index's file name.
 const SUFFIX: &str = ".index";
 
 /// The rows of one part in one run.

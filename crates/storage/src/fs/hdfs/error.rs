@@ -80,7 +80,7 @@ pub(super) fn keep_warnings() {
     });
 }
 
-/// A text from the crate, with each description of a data node replaced by its address, shortened to one line.
+/// Text from the crate, shortened to one line, with each description of a data node replaced by the node's address.
 fn with_addresses(text: &str) -> String {
     let mut shortened = String::new();
     let mut rest = text;
