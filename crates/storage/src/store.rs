@@ -16,7 +16,7 @@ const DEPTH_MAX: u64 = 1_024;
 
 /// The fact that a store reports if it should use io_uring but cannot. Its value is the reason.
 pub const WITHOUT_URING: &str = "io_uring_unavailable";
-/// The value of the facts on the page cache if files exist only in it.
+/// The value of the facts about the page cache if files exist only in the page cache.
 pub const NO_EFFECT: &str = "no effect on tmpfs";
 
 /// A client of a file system. Its last error is always `None`: file errors are returned as values, with path and

@@ -223,7 +223,7 @@ impl KeyValue for RedbEngine {
         // A durable commit also writes earlier commits that are in memory, even if it changes nothing.
         let committed = self.database.begin_write().map_err(Error::from).and_then(|t| t.commit().map_err(Error::from));
         committed.map_err(|error| self.cannot_write(&self.failure(error).message))?;
-        // redb's locks belong to redb's own open file, so opening and closing the file again releases none of them.
+        // redb's locks belong to its open file, so opening and closing the file again does not release any lock.
         let synced = File::open(self.directory.join(ENGINE.marker)).and_then(|file| file.sync_all());
         synced.map_err(|error| self.cannot_write(&error))
     }

@@ -62,7 +62,7 @@ impl Server {
         self.host == host && self.port == port
     }
 
-    /// Its addresses, in the order in which they are tried.
+    /// The server's addresses, in the order in which they are tried.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }

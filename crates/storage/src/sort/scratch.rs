@@ -65,7 +65,7 @@ impl Owner {
     /// Whether the process may still be running.
     fn is_alive(&self) -> bool {
         let here = Self::process(self.pid);
-        // This cannot be determined for a process on another host.
+        // A process on another host cannot be checked, so it counts as alive.
         self.host != here.host || (self.boot == here.boot && start_time(self.pid) == Some(self.started))
     }
 }

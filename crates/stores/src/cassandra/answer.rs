@@ -156,17 +156,18 @@ pub struct Column {
 /// A statement as one node prepared it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prepared {
-    /// Its id on the node.
+    /// The statement's id on the node.
     pub id: Vec<u8>,
-    /// The id of its columns (protocol 5 only).
+    /// The id of the result's columns (protocol 5 only).
     pub columns_id: Vec<u8>,
     pub markers: Vec<Column>,
     /// The indexes of the markers that make up the partition key, in the key's order; empty if the statement does not
     /// set the whole key.
     pub key: Vec<usize>,
-    /// The columns of its rows.
+    /// The columns of the result's rows.
     pub columns: Vec<Column>,
-    /// Whether it must be prepared again, because the node has forgotten it or the columns of its rows have changed.
+    /// Whether the statement must be prepared again, because the node has forgotten it or the result's columns have
+    /// changed.
     pub stale: Cell<bool>,
 }
 

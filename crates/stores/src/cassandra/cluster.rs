@@ -21,9 +21,9 @@ type Cells = Vec<Vec<Option<Vec<u8>>>>;
 /// A cluster, as reported by the first node that responded.
 #[derive(Debug)]
 pub struct Cluster {
-    /// The settings for connections to its nodes.
+    /// The settings for connections to the nodes.
     pub settings: Settings,
-    /// Its nodes.
+    /// The cluster's nodes.
     pub topology: Latest,
     /// The data centre whose nodes the client contacts.
     pub local_dc: String,
@@ -82,7 +82,7 @@ impl Cluster {
         self.settings.connections.min((self.settings.connections_max / shards).max(1))
     }
 
-    /// Whether its nodes support extensions of the protocol.
+    /// Whether the cluster's nodes support extensions of the protocol.
     pub fn is_extended(&self) -> bool {
         self.extensions != Extensions::default()
     }

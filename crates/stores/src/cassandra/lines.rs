@@ -55,7 +55,8 @@ pub struct Route<'a> {
 }
 
 impl Lines {
-    /// Creates lines to the nodes of the current topology. Existing lines to nodes that are still in it are reused.
+    /// Creates lines to the nodes of the current topology. Existing lines to nodes that remain in the topology are
+    /// reused.
     pub fn new(cluster: &Cluster, before: &[Rc<Line>]) -> Self {
         let (topology, version) = cluster.topology.current();
         let (mut lines, mut nodes) = (Vec::new(), Vec::new());

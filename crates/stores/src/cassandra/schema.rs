@@ -22,7 +22,7 @@ const STEP: Duration = Duration::from_millis(20);
 pub struct Description {
     /// The cluster's name.
     pub name: String,
-    /// Its nodes, sorted by address.
+    /// The cluster's nodes, sorted by address.
     pub nodes: Vec<Node>,
     /// The differences between the requested and the executed definitions.
     pub notes: Vec<String>,
@@ -38,7 +38,7 @@ pub fn execute_script(options: &Options, statements: &[String]) -> Result<Descri
 pub fn execute_numbered(options: &Options, statements: &[String]) -> Result<Description, (Option<usize>, EngineError)> {
     let settings = Settings::from_options(options).map_err(|error| (None, error))?;
     let refused = AtomicUsize::new(usize::MAX);
-    // This uses a separate thread, because the caller may run within a runtime.
+    // A separate thread is needed, because the caller may run within a runtime.
     let run = || asking(run(&settings, statements, &refused));
     let done = std::thread::scope(|threads| threads.spawn(run).join());
     let done = done

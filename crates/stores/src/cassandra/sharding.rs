@@ -32,7 +32,7 @@ pub struct Sharding {
 /// The extensions that a node supports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extensions {
-    /// The shards; `None` if the node does not state how tokens are assigned to them.
+    /// The shards; `None` if the node does not state how tokens are assigned to shards.
     pub sharding: Option<Sharding>,
     /// The shard to which the connection leads.
     pub shard: u16,

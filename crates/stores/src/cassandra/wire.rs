@@ -143,7 +143,7 @@ pub struct Short;
 pub struct Body<'a>(pub &'a [u8]);
 
 impl<'a> Body<'a> {
-    /// The body without the parts in front of it that the flags announce: a trace's id, warnings, a custom payload.
+    /// Skips the parts in front of the body that the flags announce: a trace's id, warnings, a custom payload.
     #[inline]
     pub fn behind(flags: u8, bytes: &'a [u8]) -> Result<Self, Short> {
         let mut body = Self(bytes);

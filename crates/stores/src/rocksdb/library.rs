@@ -25,7 +25,7 @@ const PLATFORM: &str = if cfg!(target_arch = "aarch64") { "linux-aarch64" } else
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Library {
     pub path: PathBuf,
-    /// Its version, if its path contains it.
+    /// The library's version, if the path contains it.
     pub version: Option<String>,
 }
 

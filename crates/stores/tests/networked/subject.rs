@@ -13,11 +13,11 @@ use tokio::task::LocalSet;
 /// An entry in the list of stores: the store's server and abilities.
 #[allow(clippy::struct_excessive_bools, reason = "a list of abilities, each with its name")]
 pub struct Subject {
-    /// The environment variable that contains its properties, such as `redis.host=127.0.0.1 redis.port=6379`.
+    /// The environment variable that contains the store's properties, such as `redis.host=127.0.0.1 redis.port=6379`.
     pub variable: &'static str,
     /// Scans return records in byte order of the keys.
     pub ordered: bool,
-    /// It supports scans.
+    /// The store supports scans.
     pub scans: bool,
     /// Values may consist of any bytes, not only of text.
     pub bytes: bool,

@@ -19,8 +19,8 @@ const CHECKSUM: &str = "ChecksumError";
 const WARNING_CHARS: usize = 300;
 
 /// Stores the crate's last warning, because the error `All DataNodes failed` does not state the reason; only the log
-/// does. Also counts warnings about data nodes, because a read or write that then succeeds with another node gives no
-/// other sign of them.
+/// does. Also counts warnings about data nodes, because a read or write that then succeeds with another node does not
+/// report the failure.
 struct Warnings {
     last: Mutex<String>,
     data_nodes: AtomicU64,

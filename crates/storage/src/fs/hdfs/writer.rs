@@ -247,7 +247,7 @@ impl Writer for HdfsWriter {
             let Err(error) = direct.flush(false).await else { return Ok(()) };
             self.hand_over("flush", &Bytes::new(), error).await?;
         }
-        // The crate has no hflush. Bytes that were handed over to it are synced instead, which guarantees more.
+        // The crate has no hflush. Bytes that were handed over to the crate are synced instead, which guarantees more.
         if self.retries > 0 {
             return self.sync().await;
         }
