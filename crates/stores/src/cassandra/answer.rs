@@ -87,9 +87,9 @@ impl Refusal {
 
     /// Whether a write that fails with this error was never started (`native_protocol_v4.spec`, section 9).
     /// `Unavailable` is sent before anything is sent to a replica. The other errors in the list reject the request or
-    /// the user, or come from a node that is still starting. `Overloaded` is not in the list because a node may report
-    /// it at any time (drivers repeat such a write only if repetition is harmless), nor is a protocol error, which on a
-    /// shared connection need not be due to this request.
+    /// the user, or come from a node that is still starting. `Overloaded` is not in the list, because a node may report
+    /// it at any time (drivers repeat such a write only if repetition is harmless). Protocol errors are not in the list
+    /// either, because on a shared connection another request may have caused them.
     fn refuses_writes(&self) -> bool {
         matches!(
             self.code,

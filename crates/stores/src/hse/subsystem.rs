@@ -38,7 +38,7 @@ impl Subsystem {
             let message = format!("HSE does not start with {}: {}", parameters.join(","), fault.message);
             let error = if fault.errno == libc::EINVAL { EngineError::usage } else { EngineError::failed };
             error(message)
-                .hint("hse.gparams takes HSE's global parameters; HSE's messages on standard error name the wrong one")
+                .hint("hse.gparams takes HSE's global parameters; HSE's messages on standard error name the invalid one")
         })?;
         initialised.push(api.identity());
         Ok(Self { api })

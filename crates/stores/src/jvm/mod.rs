@@ -188,7 +188,7 @@ fn refuse_class(class: &str, text: &str) -> EngineError {
     }
     if text.contains("ClassNotFoundException") || text.contains("NoClassDefFoundError") {
         let missing = text.rsplit(": ").next().unwrap_or(class).replace('/', ".");
-        let what = if missing == class { "the binding".to_owned() } else { format!("what {class} needs") };
+        let what = if missing == class { "the binding".to_owned() } else { format!("a class that {class} needs") };
         return EngineError::usage(format!("{what} is not on the class path: {missing} is not found")).hint(PATH);
     }
     if text.contains("ClassCastException") {

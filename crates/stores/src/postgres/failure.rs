@@ -82,7 +82,7 @@ pub fn connect_error(error: &tokio_postgres::Error) -> ConnectError {
 /// the server raises no more errors, because "the latter would lead the client to believe that the transaction aborted"
 /// (`syncrep.c`). The exceptions are codes for an unknown outcome (40003 and 08007, see the table of error codes),
 /// errors from a pooler that lost its connection to the server (class 08), errors during a shutdown (57P0x), and
-/// internal errors (class XX), which other servers that speak the protocol use for timeouts.
+/// internal errors (class XX). Other servers that speak the protocol report timeouts as internal errors.
 fn rolls_back(code: &str) -> bool {
     code != "40003" && !["08", "57P0", "XX"].iter().any(|class| code.starts_with(class))
 }
