@@ -201,7 +201,7 @@ impl Space {
         Self { cause: AtomicU8::new(UNKNOWN), directory: directory.to_owned() }
     }
 
-    /// A failure with the engine's message. Its status depends on the cause.
+    /// A failure with the engine's message. The status depends on the cause.
     pub fn failure(&self, message: String, cause: Cause) -> Failure {
         if cause == Cause::Earlier {
             return match self.cause() {
@@ -234,7 +234,7 @@ impl Space {
         self.cause.load(Ordering::Relaxed)
     }
 
-    /// The failure for an error that does not state its cause. Its status depends on the free space.
+    /// The failure for an error that does not state its cause. The status depends on the free space.
     fn failure_by_space(&self, message: String) -> Failure {
         match room(&self.directory).filter(|&bytes| bytes < ROOM_MIN_BYTES) {
             Some(bytes) => Failure::new(Status::NoSpace, format!("{message} (the device has {bytes} bytes left)")),

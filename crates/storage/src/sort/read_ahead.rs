@@ -72,7 +72,8 @@ pub struct RowCursor {
 }
 
 impl RowCursor {
-    /// Starts to read into these buffers. Their lengths must be equal, and a multiple of a row and of a block.
+    /// Starts to read into these buffers. Their lengths must be equal, and a multiple of both the row size and the
+    /// block size.
     pub fn open(
         source: Source,
         requests: Sender<BlockRequest>,

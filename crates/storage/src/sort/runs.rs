@@ -1,4 +1,5 @@
-//! Runs: sorted chunks in files of the scratch directory. Each run has an index of the starts of its parts.
+//! Runs: sorted chunks in files of the scratch directory. Each run has an index, which lists where the run's parts
+//! start.
 
 use std::ops::Range;
 

@@ -29,7 +29,7 @@ pub struct ColumnDescription {
     pub is_frozen: bool,
 }
 
-/// The names and types of a statement's markers and of its result columns.
+/// The names and types of a statement's markers and result columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatementDescription {
     /// The name and type for each `?`.

@@ -95,7 +95,7 @@ impl ServerInfo {
         self.settings.get(name).map_or("unknown", String::as_str)
     }
 
-    /// The event that an acknowledged write survives, and the reason.
+    /// The durability of acknowledged writes, and the reason.
     pub fn guarantee(&self) -> Guarantee {
         let (commit, sync) = (self.setting("synchronous_commit"), self.setting("fsync"));
         let how = format!("synchronous_commit={commit}, fsync={sync}");

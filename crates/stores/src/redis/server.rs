@@ -113,7 +113,7 @@ impl ServerInfo {
         }
     }
 
-    /// The event that an acknowledged write survives, and the reason.
+    /// The durability of acknowledged writes, and the reason.
     pub fn guarantee(&self) -> Guarantee {
         match (self.get("appendonly"), self.get("appendfsync")) {
             (Some("no"), _) => {

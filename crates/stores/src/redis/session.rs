@@ -170,7 +170,7 @@ impl RedisSession {
             self.hmset(key, row).await?;
             self.request.clear();
             self.request.zadd(key);
-            // The record has already been written by now.
+            // The record has already been written.
             let indexed = self.ask(INDEX).await.and_then(|mut replies| expect_integer(&mut replies));
             indexed.map_err(Failure::mark_unresolved)?;
         }
@@ -189,7 +189,7 @@ impl RedisSession {
             expect_integer(&mut self.ask(key).await?)?;
             self.request.clear();
             self.request.command(&[b"ZREM", INDEX, key]);
-            // The record has already been deleted by now.
+            // The record has already been deleted.
             let removed = self.ask(INDEX).await.and_then(|mut replies| expect_integer(&mut replies));
             removed.map_err(Failure::mark_unresolved)?;
         }

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::hse_fake::Library;
 
-/// The result of a future of a blocking session; such futures are always ready.
+/// The result of a blocking session's future, which is always ready.
 pub fn now<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,

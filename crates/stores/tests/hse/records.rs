@@ -1,4 +1,4 @@
-//! Tests in which records are written, read, merged, scanned and deleted, and tests of their limits and number.
+//! Tests of writing, reading, merging, scanning and deleting records, and of size limits and large numbers of records.
 
 use std::time::Instant;
 

@@ -267,7 +267,7 @@ impl BlockReader {
         self.received[..bytes].copy_from_slice(&rest[..bytes]);
     }
 
-    /// Receives at least one more chunk, and verifies the checksums of all complete chunks of the packet.
+    /// Receives at least one more chunk, and verifies the checksums of the packet's complete chunks.
     async fn compare_packet(&mut self) -> io::Result<()> {
         while self.ready == 0 {
             if self.packet == 0 && self.begin_packet().await?.last {

@@ -8,7 +8,7 @@ use log::{LevelFilter, Log, Metadata, Record};
 
 use crate::fs::error::{FsError, FsErrorKind};
 
-/// The prefix of the targets of the crate's log records.
+/// The target prefix of the crate's log records.
 const CRATE: &str = "hdfs_native";
 /// The modules that talk to data nodes. Each of their warnings reports a failed attempt.
 const DATA_NODES: [&str; 2] = ["hdfs_native::hdfs::block_reader", "hdfs_native::hdfs::block_writer"];

@@ -34,7 +34,7 @@ macro_rules! messages {
     )*};
 }
 
-/// The type of a field of a message.
+/// The Rust type of a message field.
 macro_rules! rust_type {
     (optional $($kind:tt)*) => { Option<$crate::fs::hdfs::messages::rust_type!(required $($kind)*)> };
     (repeated $($kind:tt)*) => { Vec<$crate::fs::hdfs::messages::rust_type!(required $($kind)*)> };
