@@ -1,4 +1,4 @@
-//! Time limits of a networked session, which ensure that every wait ends. An operation whose limit was reached counts as
+//! Time limits of a networked session, which ensure that every wait ends. An operation that reaches its limit counts as
 //! `TIMEOUT`.
 
 use std::fmt;
