@@ -12,7 +12,7 @@ fn main() {
     println!("cargo::rerun-if-env-changed={VARIABLE}");
     println!("cargo::rerun-if-changed=build.rs");
     let named = env::var_os(VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
-    // This watches the directory rather than the jar, because cargo treats a missing file as changed at each build.
+    // Cargo watches the directory rather than the jar, because it treats a missing file as changed at each build.
     let watched = named.as_deref().unwrap_or(java);
     if watched.exists() {
         println!("cargo::rerun-if-changed={}", watched.display());

@@ -2,8 +2,8 @@
 //! The bound is the time to sort one entry of 16 bytes per row and to copy each row once. Memory is touched in advance,
 //! and the two sides alternate.
 //!
-//! For comparison, it also sorts the same entries, in the engine's groups, with the standard library's `sort_unstable`,
-//! which the engine uses, and with the radix sort of the crate `rdst`, which considers only the key.
+//! For comparison, it also sorts the same entries, in the engine's groups, in two ways: with the standard library's
+//! `sort_unstable`, as the engine does, and with the radix sort of the crate `rdst`, which considers only the key.
 //!
 //! Prints a line of JSON for each repeat: the seconds for the two sorts, for the bound's two parts, and for the
 //! engine's sort.

@@ -7,7 +7,8 @@ use flate2::write::{GzEncoder, MultiGzDecoder, ZlibDecoder, ZlibEncoder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Maximum number of bytes decoded at once, so that data compressed a thousandfold does not need as much memory.
+/// Maximum number of bytes decoded at once, so that data compressed a thousandfold does not need a thousandfold of
+/// memory.
 const PIECE: usize = 4_096;
 
 /// A format.

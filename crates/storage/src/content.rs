@@ -86,8 +86,8 @@ impl Content {
         into[..len].copy_from_slice(&header[..len]);
     }
 
-    /// The content to which a part of a file belongs, according to the marks of its sectors; `None` if Loadstone did
-    /// not write it, or if the part is too short to tell.
+    /// The content to which a part of a file belongs, according to the sectors' marks. `None` if Loadstone did not
+    /// write the part, or if the part is too short to tell.
     pub fn from_part(offset: u64, read: &[u8]) -> Option<Self> {
         let first = (offset.next_multiple_of(SECTOR as u64) - offset) as usize;
         // All sectors are examined, because one flipped bit in a mark must not make Loadstone's file look foreign.
@@ -133,7 +133,7 @@ impl Content {
         }
     }
 
-    /// The first byte of `read`, which was read at `offset` of a file, that differs from the byte that was written.
+    /// Compares `read`, the bytes at `offset` in a file, with the bytes written, and returns the first difference.
     pub fn find_difference(self, file: u64, offset: u64, read: &[u8]) -> Option<Difference> {
         let mut expected = [0; SECTOR];
         let mut done = 0;

@@ -161,7 +161,7 @@ pub struct FileOperation {
     pub offset: u64,
     /// The buffer's length, in bytes; 0 for an empty file.
     pub bytes: u64,
-    /// Whether it is the last operation on the file.
+    /// Whether this is the last operation on the file.
     pub last: bool,
 }
 

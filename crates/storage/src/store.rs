@@ -16,7 +16,7 @@ const DEPTH_MAX: u64 = 1_024;
 
 /// The fact that a store reports if it should use io_uring but cannot. Its value is the reason.
 pub const WITHOUT_URING: &str = "io_uring_unavailable";
-/// The value of the facts on the page cache if files exist only in it.
+/// The value of the facts about the page cache if files exist only in the page cache.
 pub const NO_EFFECT: &str = "no effect on tmpfs";
 
 /// A client of a file system. Its last error is always `None`: file errors are returned as values, with path and
@@ -99,7 +99,7 @@ impl Store for FileStore {
         let how = match (direct, synced) {
             _ if memory => "only in memory: this file system (tmpfs) has no device",
             (true, true) => "on the device, bypassing the page cache; a sync flushes the device's own cache",
-            (true, false) => "on the device, bypassing the page cache; its own cache is not flushed",
+            (true, false) => "on the device, bypassing the page cache; the device's own cache is not flushed",
             (false, true) => "on the device, by a sync",
             (false, false) => "in the page cache, without a sync",
         };
@@ -129,7 +129,7 @@ impl Store for FileStore {
     }
 }
 
-/// Describes the effect of a page cache option. It has none if files exist only in the page cache.
+/// Describes the effect of a page cache option. The option has no effect if files exist only in the page cache.
 fn effective_setting(set: bool, memory: bool, yes: &'static str, no: &'static str) -> &'static str {
     match (set, memory) {
         (false, _) => no,
@@ -144,8 +144,8 @@ fn existing_path(directory: &str) -> Option<CString> {
     CString::new(path.as_os_str().as_encoded_bytes()).ok()
 }
 
-/// Free space of the file system of a directory, or of the directory in which it will be created, in bytes. `None` if
-/// it cannot be read.
+/// Free space in bytes on the file system of a directory, or of its nearest existing parent. `None` if the free space
+/// cannot be read.
 pub fn free_bytes(directory: &str) -> Option<u64> {
     let path = existing_path(directory)?;
     // SAFETY: the path ends with NUL, and statvfs(3) fills the struct.

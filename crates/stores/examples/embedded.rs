@@ -19,7 +19,7 @@ pub struct MemoryEngine {
 }
 
 impl KeyValue for MemoryEngine {
-    // Names, command lines, the reference pages and the lab all use these values.
+    // Command lines, the reference pages and the lab all use these values.
     const ABOUT: About =
         About { name: "memory", line: "a map in memory", networked: false, properties: &[setting("memory.size")] };
 

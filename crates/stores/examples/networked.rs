@@ -14,7 +14,7 @@ use tokio::time::{sleep, timeout};
 
 /// Time limit of each wait.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// Pause before an operation fails because it found no server: a closed loop must not spin.
+/// Pause after an operation that could not reach the server: a closed loop must not spin.
 const FAILURE_PAUSE: Duration = Duration::from_millis(50);
 
 /// A memcached server.

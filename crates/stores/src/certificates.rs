@@ -97,8 +97,8 @@ pub fn write(directory: &Path, hosts: &[String], client: &str) -> Result<(), Eng
         ("client.key", 0o600, &client.key),
     ] {
         let path = directory.join(name);
-        // The file is deleted and created again, so that other users can never read a key, not even before its mode is
-        // changed.
+        // The file is deleted and created again, so that other users can never read a key, not even before the file's
+        // mode is changed.
         let _ = std::fs::remove_file(&path);
         let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&path);
         file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| failed(&path, error))?;

@@ -1,4 +1,4 @@
-//! Time limits of a networked session, which ensure that every wait ends. An operation whose limit was reached counts as
+//! Time limits of a networked session, which ensure that every wait ends. An operation that reaches its limit counts as
 //! `TIMEOUT`.
 
 use std::fmt;
@@ -11,8 +11,8 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 /// A time limit for consecutive waits.
 ///
-/// Setting and cancelling a timer costs more than the other bookkeeping of an operation. This timer fires once per
-/// limit, and only then computes how long the current wait may still take.
+/// Setting and cancelling a timer for each wait would cost more than the other bookkeeping of an operation. This timer
+/// fires once per limit, and only then computes how long the current wait may still take.
 #[derive(Debug)]
 pub struct Deadline {
     limit: Duration,

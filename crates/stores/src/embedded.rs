@@ -34,7 +34,7 @@ pub const FJALL: Engine = Engine { store: "fjall", name: "fjall", marker: "versi
 pub const REDB: Engine = Engine { store: "redb", name: "redb", marker: "loadstone.redb" };
 /// The file that every database of HSE contains.
 pub const HSE_MARKER: &str = "kvdb.meta";
-/// The stores with files, and the file that every database of each contains.
+/// The stores that keep files, each with the file that all its databases contain.
 const DATABASES: [(&str, &str); 5] = [
     (ROCKSDB.store, ROCKSDB.marker),
     (LMDB.store, LMDB.marker),
@@ -160,8 +160,8 @@ impl Engine {
     }
 }
 
-/// Refuses to create a database next to another engine's database: they would share their space, and readers of either
-/// directory would take the other engine's files for its own.
+/// Refuses to create a database in the directory of another engine's database: they would share the directory's space,
+/// and readers of the directory could not distinguish the two engines' files.
 pub fn refuse_other_database(directory: &Path, store: &str, marker: &str) -> Result<(), EngineError> {
     let holds = |name: &str| fs::metadata(directory.join(name)).is_ok_and(|file| file.len() > 0);
     if holds(marker) {
@@ -188,11 +188,11 @@ pub struct Space {
 const UNKNOWN: u8 = 0;
 const FULL: u8 = 1;
 const OTHER: u8 = 2;
-/// Time for which a later failure waits until its cause is known. The cause is reported by a client that is just
-/// returning from its call; if one of the engine's own threads failed, the cause is never reported.
+/// Maximum time that a later failure waits for its cause. The cause is reported by a client that is just returning from
+/// its call; if one of the engine's own threads failed, the cause is never reported.
 const WAIT_MAX: Duration = Duration::from_secs(1);
-/// An engine considers a device with less free space than this to be full: this is the size of the largest file that an
-/// engine writes at once, and deletes again if it does not fit.
+/// A device with less free space than this counts as full: an engine may write a file of up to this size at once, and
+/// delete the file again if it does not fit.
 const ROOM_MIN_BYTES: u64 = 64 << 20;
 
 impl Space {
@@ -201,7 +201,7 @@ impl Space {
         Self { cause: AtomicU8::new(UNKNOWN), directory: directory.to_owned() }
     }
 
-    /// A failure with the engine's message. Its status depends on the cause.
+    /// A failure with the engine's message. The status depends on the cause.
     pub fn failure(&self, message: String, cause: Cause) -> Failure {
         if cause == Cause::Earlier {
             return match self.cause() {
@@ -234,7 +234,7 @@ impl Space {
         self.cause.load(Ordering::Relaxed)
     }
 
-    /// The failure for an error that does not state its cause. Its status depends on the free space.
+    /// The failure for an error that does not state its cause. The status depends on the free space.
     fn failure_by_space(&self, message: String) -> Failure {
         match room(&self.directory).filter(|&bytes| bytes < ROOM_MIN_BYTES) {
             Some(bytes) => Failure::new(Status::NoSpace, format!("{message} (the device has {bytes} bytes left)")),

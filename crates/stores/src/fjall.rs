@@ -1,9 +1,9 @@
 //! fjall, compiled in: a log-structured merge tree with a journal.
 //!
-//! A table is a keyspace. Every write is a batch of one record, because a batch states its durability in one step under
-//! one lock; it costs as much as `Keyspace::insert`. This also keeps the durability level out of the files: fjall
-//! stores `manual_journal_persist` with a keyspace, so a keyspace that was created for `none` would silently keep this
-//! level in an `os` run.
+//! A table is a keyspace. Every write is a batch of one record, because a batch sets its durability in one step under
+//! one lock. Such a batch costs as much as `Keyspace::insert`. Batches also keep the durability level out of the files:
+//! fjall stores `manual_journal_persist` with a keyspace, so a keyspace that was created for `none` would silently keep
+//! this level in an `os` run.
 
 use std::error::Error as _;
 use std::fmt;
@@ -28,7 +28,7 @@ pub type Fjall = KeyValueStore<FjallEngine>;
 
 const ENGINE: Engine = embedded::FJALL;
 
-/// Maximum length of a key, bytes: above it fjall panics during a write.
+/// Maximum length of a key in bytes: fjall panics if a longer key is written.
 const KEY_LEN_MAX: usize = 65_535;
 /// Compactions throttle themselves with pauses of 1 ms. After this time without activity, no compaction is running.
 const IDLE_TIME: Duration = Duration::from_millis(100);
@@ -165,8 +165,7 @@ impl KeyValue for FjallEngine {
     }
 
     fn scan(&self, (): &mut (), from: &[u8], count: usize, mut visit: impl FnMut(&[u8], &[u8])) -> Result<(), Failure> {
-        // If the start is too long for a key, the scan begins after its prefix: the first possible key follows the
-        // prefix.
+        // If `from` is too long for a key, the scan begins after its longest possible prefix.
         let first = match from.get(..KEY_LEN_MAX) {
             Some(part) if part.len() < from.len() => Bound::Excluded(part),
             _ => Bound::Included(from),
@@ -179,8 +178,8 @@ impl KeyValue for FjallEngine {
     }
 
     /// Flushes the memtable, and waits until flushes and compactions are complete. fjall has no call that waits for
-    /// compactions, and its `rotate_memtable_and_wait` never returns after its workers have failed, so this polls
-    /// fjall's counters.
+    /// compactions, and its `rotate_memtable_and_wait` never returns once fjall's workers have failed, so `settle`
+    /// polls fjall's counters.
     fn settle(&self) -> Result<(), EngineError> {
         self.table.rotate_memtable().map_err(|error| self.open_error(&error))?;
         let start = Instant::now();
@@ -202,7 +201,7 @@ impl KeyValue for FjallEngine {
     }
 
     fn close(self) -> Result<(), EngineError> {
-        // Dropping the database also syncs it, but any errors are ignored.
+        // Dropping the database also syncs it, but ignores any errors.
         self.persist(PersistMode::SyncAll)
     }
 }

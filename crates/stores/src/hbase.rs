@@ -149,7 +149,7 @@ fn level_guarantee(level: &str, facts: &[(String, String)], buffered: bool) -> G
     guarantee
 }
 
-/// The client's jars: the jars that an option or a variable names, or jars on the class path, or jars in the cache.
+/// The client's jars: named by an option or a variable, on the class path, or in the cache.
 fn library(options: &Options, class_path: &[PathBuf]) -> Result<Vec<PathBuf>, EngineError> {
     if let Some(text) = options.get("hbase.lib") {
         // A directory here means the jars in it, not classes.
@@ -183,7 +183,7 @@ fn library(options: &Options, class_path: &[PathBuf]) -> Result<Vec<PathBuf>, En
     }
 }
 
-/// A refusal by the host consists of a line for the user and a hint.
+/// Converts the host's failure message to an error. The second line of a two-line message is the hint.
 fn refusal(message: &str) -> EngineError {
     if message.contains("NoClassDefFoundError") || message.contains("ClassNotFoundException") {
         return EngineError::failed(format!("the jars of HBase's client are incomplete: {message}")).hint(LIBRARY_HINT);

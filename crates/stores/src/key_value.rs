@@ -123,7 +123,7 @@ impl<K: KeyValue> KeyValueSession<K> {
         }
     }
 
-    #[expect(clippy::inline_always, reason = "a read is much of the timing loop, which is compiled more than once")]
+    #[expect(clippy::inline_always, reason = "reads fill much of the timing loop, which is compiled more than once")]
     #[inline(always)]
     fn read_now(&mut self, key: &[u8], projection: Projection<'_>, row: &mut Row) -> Result<(), Failure> {
         row.clear_fields();

@@ -67,7 +67,7 @@ pub struct LmdbEngine {
 
 /// The disk blocks of a writable map. The map's file is as long as the map, but sparse. Writing to a hole that a full
 /// device cannot fill causes a `SIGBUS`, which ends the process without a message. So blocks are allocated before each
-/// put, where a full device results in an ordinary error.
+/// put: there, a full device causes an ordinary error.
 #[derive(Debug)]
 struct Blocks {
     file: File,
@@ -162,8 +162,8 @@ impl LmdbEngine {
         transaction.commit().map_err(|error| self.failure(&error))
     }
 
-    /// Allocates blocks for a put of `len` bytes. It is called under the writer lock, so the last page is still the
-    /// last page when it is used.
+    /// Allocates blocks for a put of `len` bytes. The caller holds the writer lock, so the last page does not change
+    /// before the put.
     fn reserve_space(&self, len: usize) -> Result<(), Failure> {
         let Some(blocks) = &self.blocks else { return Ok(()) };
         let used = (self.env.info().last_page_number as u64 + 1) * blocks.page_len;
@@ -280,7 +280,7 @@ impl KeyValue for LmdbEngine {
     }
 
     fn close(self) -> Result<(), EngineError> {
-        // The result of a load that took hours must not be lost in a machine crash because its writes were not synced.
+        // A machine crash must not lose the result of a load that took hours, so its writes are synced.
         self.settle()?;
         self.env.prepare_for_closing().wait();
         Ok(())

@@ -1,5 +1,5 @@
-//! Attempts to connect to a node that refuses connections: how often they are made, and what happens to operations
-//! until an attempt succeeds.
+//! How often a store tries to connect to a node that refuses connections, and what happens to operations until an
+//! attempt succeeds.
 //!
 //! All sessions of an engine share one [`Node`] for each server. So even if a thousand clients lose their connections,
 //! they make only one attempt at a time, and the number of operations that fail does not depend on the number of
@@ -20,7 +20,7 @@ use crate::error::{ConnectError, EngineError, Failure};
 use crate::options::Options;
 use crate::session::ConnectionAttempts;
 
-/// A property of all networked stores that Loadstone drives with its own client.
+/// A property of all networked stores that use Loadstone's own client.
 pub const RECONNECT: Property = setting("reconnect");
 const HINT: &str = "write reconnect=constant(500ms), or reconnect=exponential(1s,60s) as most drivers do";
 /// Each delay is drawn from this range around its nominal length, as in Cassandra's Java driver
@@ -123,7 +123,7 @@ pub struct Node {
     state: Mutex<State>,
     changed: Notify,
     losses: AtomicU64,
-    /// The number of losses at the time when a session last confirmed that its connection was open.
+    /// The value of `losses` when a session last confirmed that its connection was open.
     confirmed: AtomicU64,
     attempted: AtomicU64,
     failed: AtomicU64,
@@ -200,8 +200,8 @@ impl Node {
     }
 
     /// The failure of the last attempt, while the node refuses connections and no session has an open connection.
-    /// Operations then fail immediately with this failure. If other clients are being served, a client without a
-    /// connection must not fail quickly, because it would use up their operations.
+    /// Operations then fail immediately with this failure. While other clients are served, a client without a
+    /// connection must not fail quickly: it would use up the operations that they could execute.
     pub fn refusal(&self) -> Option<Failure> {
         match &self.state().reach {
             Reach::Down(failure) if self.confirmed.load(Ordering::Relaxed) != self.losses() => Some(failure.clone()),
@@ -213,7 +213,7 @@ impl Node {
     /// delays of the policy.
     pub async fn wait_for_turn(&self) -> Turn<'_> {
         loop {
-            // The notification is created first, so that it notices any later change.
+            // The notification is created first, so that no later change is missed.
             let changed = self.changed.notified();
             let next = match self.take_turn() {
                 Ok(turn) => return turn,
@@ -254,7 +254,7 @@ impl Node {
     {
         let end = Instant::now() + limit;
         loop {
-            // The notification is created first, so that it notices any later change.
+            // The notification is created first, so that no later change is missed.
             let changed = self.changed.notified();
             if let Some(refusal) = self.refusal() {
                 self.probe(open);
@@ -333,7 +333,7 @@ pub struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Makes the attempt. Whatever the failure, nothing was sent to the node.
+    /// Makes the attempt. If the attempt fails, nothing was sent to the node.
     pub async fn attempt<C>(self, open: impl AsyncFn() -> Result<C, Failure>) -> Result<C, Failure> {
         let opened = open().await.map_err(|failure| match failure.connect {
             Some(_) => failure,
@@ -363,7 +363,7 @@ impl Turn<'_> {
                 let first = state.failures == 1;
                 let delay = node.reconnect.delay(state.failures - 1, random);
                 state.next = Instant::now() + if first { Duration::ZERO } else { delay };
-                // A node that does not answer in time may still do so, because it has not refused anything.
+                // A node that times out has refused nothing, and may still answer.
                 let silent = failure.status == Status::Timeout;
                 state.reach = if first || silent { Reach::Unknown } else { Reach::Down(failure.clone()) };
             }

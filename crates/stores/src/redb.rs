@@ -35,7 +35,7 @@ const CACHE_BYTES_DEFAULT: u64 = 1 << 30;
 #[derive(Debug)]
 struct Unsynced(FileBackend);
 
-/// Methods that call the method of the file with the same name.
+/// Defines methods that call the file's method of the same name.
 macro_rules! forward_to_file {
     ($(fn $method:ident(&self $(, $argument:ident: $type:ty)*) -> $output:ty;)*) => {
         $(fn $method(&self $(, $argument: $type)*) -> $output {
@@ -122,7 +122,7 @@ impl RedbEngine {
         transaction.commit().map_err(|error| self.failure(error))
     }
 
-    /// Creates the table, or reports that the table that a run needs is missing.
+    /// Creates the table, or fails if the table that a run needs is missing.
     fn check_table(&self, create: bool) -> Result<(), EngineError> {
         let failed = |error: Error| ENGINE.cannot_open(&self.directory, &error.to_string(), cause(&error));
         let opened = self.database.begin_read().map_err(|e| failed(e.into()))?.open_table(self.definition()).map(drop);
@@ -223,7 +223,7 @@ impl KeyValue for RedbEngine {
         // A durable commit also writes earlier commits that are in memory, even if it changes nothing.
         let committed = self.database.begin_write().map_err(Error::from).and_then(|t| t.commit().map_err(Error::from));
         committed.map_err(|error| self.cannot_write(&self.failure(error).message))?;
-        // redb's locks belong to redb's own open file, so opening and closing the file again releases none of them.
+        // redb's locks belong to its open file, so opening and closing the file again does not release any lock.
         let synced = File::open(self.directory.join(ENGINE.marker)).and_then(|file| file.sync_all());
         synced.map_err(|error| self.cannot_write(&error))
     }

@@ -1,4 +1,4 @@
-//! Code that is common to stores that reach a server by host and port.
+//! Code shared by the stores that reach a server by host and port.
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -30,7 +30,7 @@ impl fmt::Display for Server {
 }
 
 impl Server {
-    /// Resolves the name. `property` is the property that contains it.
+    /// Resolves the host name. `property` is the property that contains the name.
     pub fn find(host: &str, port: u16, property: &str) -> Result<Self, EngineError> {
         let mut server = Self { host: host.to_owned(), port, addresses: Vec::new() };
         match (host, port).to_socket_addrs() {
@@ -62,7 +62,7 @@ impl Server {
         self.host == host && self.port == port
     }
 
-    /// Its addresses, in the order in which they are tried.
+    /// The server's addresses, in the order in which they are tried.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
@@ -130,7 +130,7 @@ pub struct LastFailure {
 }
 
 impl LastFailure {
-    /// The status of an operation. A failure is stored.
+    /// Returns the status of an operation, and stores a failure.
     #[inline]
     pub fn status(&mut self, result: Result<Status, Failure>) -> Status {
         result.unwrap_or_else(|failure| {
@@ -193,7 +193,7 @@ pub fn asking<T>(question: impl Future<Output = Result<T, EngineError>>) -> Resu
     tokio::task::LocalSet::new().block_on(&runtime, question)
 }
 
-/// A time limit in milliseconds. The property must be above 0, because every wait needs a limit.
+/// A time limit in milliseconds. It must be above 0, because every wait needs a limit.
 pub fn milliseconds(options: &Options, name: &str, default: u64) -> Result<Duration, EngineError> {
     let Some(text) = options.get(name) else { return Ok(Duration::from_millis(default)) };
     match text.parse() {

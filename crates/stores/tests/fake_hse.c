@@ -29,7 +29,7 @@ typedef uint64_t hse_err_t;
 #define VALUE_LEN_MAX (1024 * 1024)
 #define NAME_LEN_MAX 32
 #define KVS_MAX 16
-/* An error is not an errno: HSE packs its source line into it. */
+/* An error is not a plain errno: HSE packs its source line into the same number. */
 #define FAIL(number) (UINT64_C(0xfa4e00000000) | (uint64_t)(number))
 
 struct record {

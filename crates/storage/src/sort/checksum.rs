@@ -1,4 +1,4 @@
-//! TeraValidate's checksum: the sum of the CRC32s of all rows, which does not depend on the order of the rows.
+//! TeraValidate's checksum: the sum of the rows' CRC32s, which does not depend on the order of the rows.
 
 use std::fmt;
 use std::iter::Sum;

@@ -2,8 +2,9 @@
 //!
 //! An entry is a single 128-bit number: the 80 bits of the key, followed by 48 bits for the row's place. So comparing
 //! two numbers compares the whole keys, and no row is touched before it is gathered. Sorting entries and gathering the
-//! rows once costs a third of sorting rows. The standard library's `sort_unstable` sorts groups of entries faster than
-//! the radix sort of the crate `rdst` (`make bench` compares them), and needs no additional memory.
+//! rows once costs a third as much as sorting the rows themselves. The standard library's `sort_unstable` sorts groups
+//! of entries faster than the radix sort of the crate `rdst` (`make bench` compares them), and needs no additional
+//! memory.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -103,7 +104,7 @@ impl Chunk {
         pieces.iter().take_while(fits).count()
     }
 
-    /// Reads these pieces, which must fit, and sorts groups of them, each group into a separate list. There are several
+    /// Reads these pieces, which must fit, and sorts them in groups, each into a separate list. There are several
     /// workers per processor, so that one worker reads while another sorts. If several segments read the same pieces,
     /// each segment keeps only its own rows. Returns the checksum of the rows.
     pub fn fill_chunk(
@@ -145,7 +146,7 @@ impl Chunk {
         Ok(sums.into_iter().sum())
     }
 
-    /// For each part, the ranges of each list's entries that belong to it.
+    /// For each part, the ranges of each list's entries that belong to the part.
     pub fn parts(&mut self, splitters: &Splitters) -> Vec<Vec<Range<usize>>> {
         let entries = &*self.entries.as_u128();
         let mut from: Vec<usize> = self.lists.iter().map(|list| list.start).collect();

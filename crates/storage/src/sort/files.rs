@@ -20,7 +20,7 @@ const IO_THREADS: usize = 2;
 /// The hint when a file on HDFS cannot be read.
 const LOST: &str = "check that all data nodes are running, then run the job again: the runs of an external sort have one copy \
                     each, or as many as --run-copies sets";
-/// Number of attempts to complete a file that has lost nothing.
+/// Number of attempts to complete a file that has lost no bytes.
 const COMPLETIONS: usize = 5;
 /// Number of times that a file is written before its job fails because of lost servers.
 const WRITES: usize = 3;
@@ -127,7 +127,7 @@ pub fn join(directory: &str, name: &str) -> String {
 }
 
 /// The file system of a path or URI, and the path on that file system. With `direct`, local files bypass the page
-/// cache. HDFS buffers `buffer_bytes` bytes for each file being written.
+/// cache. The HDFS client buffers `buffer_bytes` bytes for each file being written.
 pub fn locate(text: &str, job: &Job, direct: bool, buffer_bytes: usize) -> Result<(Box<dyn Files>, String), SortError> {
     let location = Location::parse(text)?;
     let files: Box<dyn Files> = match location.scheme {

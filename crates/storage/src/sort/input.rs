@@ -8,7 +8,8 @@ use crate::sort::files::{Files, ReadAt, join, read_exactly};
 use crate::sort::progress::Progress;
 use crate::sort::rows::{ROW_BYTES, RowCheck};
 
-/// Number of rows that fills whole blocks of 4,096 bytes. Multiples of it begin at offsets that direct I/O accepts.
+/// Number of rows that fills whole blocks of 4,096 bytes. A row whose number is a multiple of this begins at an offset
+/// that direct I/O accepts.
 pub const ALIGNED_ROWS: u64 = 1_024;
 
 /// A file of an input.

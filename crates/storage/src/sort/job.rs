@@ -135,8 +135,8 @@ impl Job {
         Ok(())
     }
 
-    /// Refuses an output within the input, and an input within the output: the next job would read both, and removing
-    /// either would remove the other.
+    /// Refuses an output within the input, and an input within the output: removing the outer directory would also
+    /// remove the inner one.
     pub fn refuse_nesting(&self) -> Result<(), SortError> {
         let (Some(input), Some(output)) = (&self.input, &self.output) else { return Ok(()) };
         let (reads, writes) = (resolve(input)?, resolve(output)?);

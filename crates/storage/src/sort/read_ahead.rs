@@ -28,7 +28,7 @@ pub struct BlockRequest {
     answer: SyncSender<BlockAnswer>,
 }
 
-/// Serves requests until all senders are dropped. Several threads may call it at the same time.
+/// Serves requests until all senders are dropped. Several threads may call this function at the same time.
 pub fn serve_requests(requests: &Mutex<Receiver<BlockRequest>>, progress: &Progress) {
     loop {
         let next = requests.lock().ok().and_then(|requests| requests.recv().ok());
@@ -61,7 +61,7 @@ pub struct RowCursor {
     requests: Sender<BlockRequest>,
     /// The pending answers. Each has a separate channel, so that a panic of a reader is noticed.
     answers: [Option<Receiver<BlockAnswer>>; BUFFERS],
-    /// The index of the buffer that is answered next.
+    /// The index of the answer that is received next.
     turn: usize,
     /// Number of rows requested.
     requested: u64,
@@ -72,7 +72,8 @@ pub struct RowCursor {
 }
 
 impl RowCursor {
-    /// Starts to read into these buffers. Their lengths must be equal, and a multiple of a row and of a block.
+    /// Starts to read into these buffers. Their lengths must be equal, and a multiple of both the row size and the
+    /// block size.
     pub fn open(
         source: Source,
         requests: Sender<BlockRequest>,

@@ -65,7 +65,7 @@ impl Rows {
     /// Fills `buffer` with the next rows.
     ///
     /// # Panics
-    /// If its length is not a whole number of rows.
+    /// If the length of `buffer` is not a whole number of rows.
     pub fn fill(&mut self, buffer: &mut [u8]) {
         let (rows, rest) = buffer.as_chunks_mut::<ROW_BYTES>();
         assert!(rest.is_empty(), "a buffer for rows holds whole rows");

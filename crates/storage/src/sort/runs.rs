@@ -1,4 +1,5 @@
-//! Runs: sorted chunks in files of the scratch directory. Each run has an index of the starts of its parts.
+//! Runs: sorted chunks in files of the scratch directory. Each run has an index, which lists where the run's parts
+//! start.
 
 use std::ops::Range;
 
@@ -13,9 +14,9 @@ use crate::sort::rows::ROW_BYTES;
 use crate::sort::splitters::Splitters;
 use crate::sort::spool::{Buffers, Keep, Spool};
 
-/// The prefix of the file names of runs.
+/// The prefix of a run's file name.
 const PREFIX: &str = "run-";
-/// The suffix of the file names of their indexes.
+/// The suffix of an index's file name.
 const SUFFIX: &str = ".index";
 
 /// The rows of one part in one run.

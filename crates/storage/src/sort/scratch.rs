@@ -4,10 +4,10 @@
 //! end.
 //!
 //! If several jobs have the same output, exactly one of them gets the scratch directory, and the directory always names
-//! its owner. To claim it, a job prepares a directory under a unique name, with an entry that identifies the owner, and
-//! renames it. A rename never replaces an existing name (renameat2(2): `RENAME_NOREPLACE`; HDFS: rename2 without
-//! overwrite). If the owner has ended, its entry is renamed as well, which only one job can do. Before a directory is
-//! removed, it is renamed to a unique name.
+//! its owner. To claim the scratch directory, a job prepares a directory under a unique name, with an entry that
+//! identifies the owner, and then renames it. A rename never replaces an existing name (renameat2(2):
+//! `RENAME_NOREPLACE`; HDFS: rename2 without overwrite). If the owner has ended, its entry is renamed as well, which
+//! only one job can do. Before a directory is removed, it is renamed to a unique name.
 
 use std::fs;
 
@@ -65,7 +65,7 @@ impl Owner {
     /// Whether the process may still be running.
     fn is_alive(&self) -> bool {
         let here = Self::process(self.pid);
-        // This cannot be determined for a process on another host.
+        // A process on another host cannot be checked, so it counts as alive.
         self.host != here.host || (self.boot == here.boot && start_time(self.pid) == Some(self.started))
     }
 }
@@ -97,7 +97,7 @@ pub struct Scratch {
     pub growing: String,
     /// The final path of the output.
     pub output: String,
-    /// The directory that contains both.
+    /// The directory that contains the scratch directory and the output.
     parent: String,
 }
 

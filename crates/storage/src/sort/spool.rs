@@ -15,7 +15,7 @@ use crate::sort::rows::ROW_BYTES;
 /// Number of buffers per file: one being filled, one being written, and one in between.
 pub const BUFFERS: usize = 3;
 
-/// How a file is kept.
+/// The purpose of a file, which determines its durability and replicas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
     /// The file is read once by this job, and need not be durable. It has this number of replicas if the file system

@@ -1,6 +1,6 @@
 //! TeraValidate's checks: the order within and across parts, and the checksum. As in valsort, duplicate keys are
 //! counted as well. If TeraGen generated the rows, each row is compared with the row that TeraGen generates for the
-//! same number: the checksum shows that a bit has flipped, and the comparison shows where.
+//! same row number: the checksum shows that a bit has flipped, and the comparison shows where.
 
 use std::fmt;
 use std::sync::Mutex;

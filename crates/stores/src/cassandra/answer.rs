@@ -25,9 +25,8 @@ const MORE_PAGES: i32 = 0x02;
 const NO_METADATA: i32 = 0x04;
 const METADATA_CHANGED: i32 = 0x08;
 
-/// The codes with which this client replaces the code for a rate limit, which each server chooses (`ScyllaDB`'s
-/// `protocol-extensions.md`): the coordinator rejected the operation, or replicas did, some of which may have executed
-/// it.
+/// Each server chooses its own code for a rate limit (`ScyllaDB`'s `protocol-extensions.md`). This client replaces it
+/// with one of two codes: the coordinator rejected the operation, or replicas did, some of which may have executed it.
 const RATE_LIMITED: i32 = -2;
 const RATE_LIMITED_BY_REPLICAS: i32 = -3;
 
@@ -88,9 +87,9 @@ impl Refusal {
 
     /// Whether a write that fails with this error was never started (`native_protocol_v4.spec`, section 9).
     /// `Unavailable` is sent before anything is sent to a replica. The other errors in the list reject the request or
-    /// the user, or come from a node that is still starting. `Overloaded` is not in the list because a node may report
-    /// it at any time (drivers repeat such a write only if repetition is harmless), nor is a protocol error, which on a
-    /// shared connection need not be due to this request.
+    /// the user, or come from a node that is still starting. `Overloaded` is not in the list, because a node may report
+    /// it at any time (drivers repeat such a write only if repetition is harmless). Protocol errors are not in the list
+    /// either, because on a shared connection another request may have caused them.
     fn refuses_writes(&self) -> bool {
         matches!(
             self.code,
@@ -157,17 +156,18 @@ pub struct Column {
 /// A statement as one node prepared it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prepared {
-    /// Its id on the node.
+    /// The statement's id on the node.
     pub id: Vec<u8>,
-    /// The id of its columns (protocol 5 only).
+    /// The id of the result's columns (protocol 5 only).
     pub columns_id: Vec<u8>,
     pub markers: Vec<Column>,
     /// The indexes of the markers that make up the partition key, in the key's order; empty if the statement does not
     /// set the whole key.
     pub key: Vec<usize>,
-    /// The columns of its rows.
+    /// The columns of the result's rows.
     pub columns: Vec<Column>,
-    /// Whether it must be prepared again, because the node has forgotten it or the columns of its rows have changed.
+    /// Whether the statement must be prepared again, because the node has forgotten it or the result's columns have
+    /// changed.
     pub stale: Cell<bool>,
 }
 

@@ -21,9 +21,9 @@ type Cells = Vec<Vec<Option<Vec<u8>>>>;
 /// A cluster, as reported by the first node that responded.
 #[derive(Debug)]
 pub struct Cluster {
-    /// The settings for its connections.
+    /// The settings for connections to the nodes.
     pub settings: Settings,
-    /// Its nodes.
+    /// The cluster's nodes.
     pub topology: Latest,
     /// The data centre whose nodes the client contacts.
     pub local_dc: String,
@@ -82,7 +82,7 @@ impl Cluster {
         self.settings.connections.min((self.settings.connections_max / shards).max(1))
     }
 
-    /// Whether its nodes support extensions of the protocol.
+    /// Whether the cluster's nodes support extensions of the protocol.
     pub fn is_extended(&self) -> bool {
         self.extensions != Extensions::default()
     }
@@ -118,7 +118,7 @@ impl Cluster {
         }
         let compactions = link.query(&of_tables).await.unwrap_or_default().into_iter().flatten();
         let compactions: BTreeSet<String> = compactions.map(|options| name_compaction(pairs(options))).collect();
-        // This table is available since 4.0, but not in ScyllaDB.
+        // Cassandra has had this table since 4.0; ScyllaDB does not have it.
         let reported = link.query("SELECT name, value FROM system_views.settings").await.unwrap_or_default();
         let extensions = *link.extensions();
         let mut has_tablets = false;
@@ -203,7 +203,7 @@ pub struct CommitLog {
     pub sync: String,
     /// The period of `periodic` or the window of `group`, as the node reports it; empty if there is none.
     pub period: String,
-    /// `mapped`, or the reason for which the log has markers only at syncs: `compressed`, `encrypted`, `direct I/O`.
+    /// `mapped`, or the reason why the log has markers only at syncs: `compressed`, `encrypted`, `direct I/O`.
     pub format: &'static str,
 }
 
@@ -214,7 +214,7 @@ impl CommitLog {
         for row in rows {
             let mut values = row.into_iter();
             let mut next = || text(values.next().flatten());
-            // 4.0 joins the names of nested settings with `_`, and later versions with `.`.
+            // Cassandra 4.0 joins the names of nested settings with `_`; later versions use `.`.
             settings.insert(next().replace('.', "_"), next());
         }
         let value = |name: &str| settings.get(name).map_or("", String::as_str);
@@ -225,7 +225,7 @@ impl CommitLog {
             "group" => "commitlog_sync_group_window",
             _ => "none",
         };
-        // 4.0 states milliseconds without the unit.
+        // Cassandra 4.0 reports milliseconds without the unit.
         let period = match (value(period), value(&format!("{period}_in_ms")).trim_end_matches(".0")) {
             ("", "") => String::new(),
             ("", milliseconds) => format!("{milliseconds}ms"),
@@ -341,7 +341,8 @@ fn check_table(
     extensions: &Extensions,
 ) -> Result<(), EngineError> {
     let Settings { keyspace, table, .. } = settings;
-    // ScyllaDB's tablets require this class, and Cassandra before 4.0 requires the names of the data centres with it.
+    // ScyllaDB's tablets require `NetworkTopologyStrategy`. With this class, Cassandra before 4.0 requires the names of
+    // the data centres.
     let class = if *extensions == Extensions::default() { "SimpleStrategy" } else { "NetworkTopologyStrategy" };
     let make = format!("CREATE KEYSPACE {keyspace} WITH replication = {{'class': '{class}', 'replication_factor': 1}}");
     let hint = format!(
@@ -394,7 +395,8 @@ fn pairs(value: Option<Vec<u8>>) -> Vec<(String, String)> {
     elements(value, 2).chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect()
 }
 
-/// A table's compaction: the strategy, and the options that differ from Cassandra's defaults for every strategy.
+/// A table's compaction: the strategy, and the options that differ from the defaults that Cassandra uses for every
+/// strategy.
 fn name_compaction(mut options: Vec<(String, String)>) -> String {
     options.sort_unstable();
     let is_class = |(name, _): &&(String, String)| name == "class";

@@ -51,7 +51,8 @@ struct Shared {
     encryption: Option<String>,
     /// Whether frames are sent in segments, as in protocol 5 after the answer to STARTUP.
     segmented: Cell<bool>,
-    /// Compresses and decompresses bodies or the payloads of segments. Most connections have none, and it takes 2 KiB.
+    /// Compresses and decompresses bodies or the payloads of segments. It is boxed, because it takes 2 KiB and most
+    /// connections have none.
     compressor: RefCell<Option<Box<Compressor>>>,
     out: RefCell<Vec<u8>>,
     streams: RefCell<Streams>,
@@ -200,7 +201,8 @@ impl Connection {
         *self.0.events.borrow_mut() = Some(events);
     }
 
-    /// Sets the function that receives whether the connection is usable, starting with its present state. Called once.
+    /// Sets the function that receives whether the connection is usable, starting with the present state. It can be set
+    /// only once.
     pub fn track(&self, usage: UsageSink) {
         let _ = self.0.usage.set(usage);
         if self.is_open() && self.0.health.get() == Health::Responsive {
@@ -210,7 +212,7 @@ impl Connection {
 
     /// Waits until the connection is lost.
     pub async fn wait_for_loss(&self) {
-        // The notification is created first, so that it notices any later loss.
+        // The notification is created first, so that no later loss is missed.
         let lost = self.0.loss.notified();
         if self.is_open() {
             lost.await;
@@ -255,7 +257,7 @@ impl Connection {
         drop(streams);
         match shared.health.get() {
             Health::Tested if late => shared.set_health(Health::Silent),
-            // The request that was admitted has not been sent.
+            // The admitted request was not sent.
             Health::Tested if !waiting => shared.set_health(Health::Recovering),
             _ if late && now.wrapping_sub(shared.read.get()) >= SWEEPS => shared.set_health(Health::Silent),
             _ => {}
@@ -361,7 +363,7 @@ impl Shared {
     /// Marks the connection as lost and fails every request in flight.
     #[cold]
     fn lose(&self, message: &str) {
-        // A connection that the client closes is not unusable.
+        // A connection that the client itself closes does not count as unusable.
         let is_usable = self.lost.borrow().is_none() && self.health.get() == Health::Responsive;
         if is_usable && !self.closing.get() {
             self.report_usage(false);

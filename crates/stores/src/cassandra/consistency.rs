@@ -5,9 +5,9 @@ use crate::error::EngineError;
 /// The number of replicas for which an operation waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Consistency {
-    /// Its name in CQL.
+    /// The level's name in CQL.
     pub name: &'static str,
-    /// Its code in the protocol.
+    /// The level's code in the protocol.
     pub code: u16,
 }
 

@@ -17,19 +17,19 @@ use loadstone_session::EngineError;
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnDescription {
-    /// Its name.
+    /// The column's name.
     pub name: String,
     /// `partition_key`, `clustering`, `static` or `regular`.
     pub role: String,
-    /// Its position in the key, or −1 if it is not in the key.
+    /// The column's position in the key, or −1 if it is not in the key.
     pub position: i32,
-    /// Its CQL type, with user-defined types represented as tuples.
+    /// The column's CQL type, with user-defined types represented as tuples.
     pub kind: String,
-    /// Whether its values can be written only as a whole.
+    /// Whether the column's values can be written only as a whole.
     pub is_frozen: bool,
 }
 
-/// The names and types of a statement's markers and of its result columns.
+/// The names and types of a statement's markers and result columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatementDescription {
     /// The name and type for each `?`.

@@ -8,7 +8,7 @@ use super::segments::unwrap;
 use super::sharding::Extensions;
 use super::wire::{BODY_MAX, Body, Header, Version, opcode};
 
-/// Answers without damage, in protocol 4: rows, a prepared statement, an error, an event, SUPPORTED.
+/// Undamaged answers in protocol 4: rows, a prepared statement, an error, an event, SUPPORTED.
 const ANSWERS: [&[u8]; 5] = [
     b"\0\0\0\x02\0\0\0\x03\0\0\0\x01\0\0\0\x02go\0\x01k\0\x01t\0\x01a\0\x21\0\x0D\0\x09\0\0\0\x02\0\0\0\x01k\0\0\0\x01v",
     b"\0\0\0\x04\0\x02id\0\0\0\x01\0\0\0\x01\0\0\0\x01\0\0\0\x01k\0\x01t\0\x01a\0\x0D\0\0\0\x01\0\0\0\x01\0\x01k\0\x01t\0\x01a\0\x0D",
@@ -17,7 +17,7 @@ const ANSWERS: [&[u8]; 5] = [
     b"\0\x02\0\x0CSCYLLA_SHARD\0\x01\0\x013\0\x0BCOMPRESSION\0\x02\0\x03lz4\0\x06snappy",
 ];
 
-/// Arbitrary bytes, or an answer in which a few bytes were changed and whose end may be missing.
+/// Arbitrary bytes, or an answer with a few changed bytes, possibly truncated.
 fn damage_answers() -> impl Strategy<Value = Vec<u8>> {
     let changes = proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4);
     let answer = (0..ANSWERS.len(), changes, any::<prop::sample::Index>(), any::<bool>());

@@ -23,7 +23,7 @@ pub struct Line {
     /// The shard to which the connection leads; `None` if the node has no shards.
     pub shard: Option<u16>,
     /// Number of consecutive connections to the node that led to a shard without an empty line. All lines to the node
-    /// share it.
+    /// share this count.
     pub misses: Rc<Cell<usize>>,
     pub link: RefCell<Option<Rc<Link>>>,
     /// The node's generation at the time when the connection was opened.
@@ -55,7 +55,8 @@ pub struct Route<'a> {
 }
 
 impl Lines {
-    /// Creates lines to the nodes of the current topology. Existing lines to nodes that are still in it are reused.
+    /// Creates lines to the nodes of the current topology. Existing lines to nodes that remain in the topology are
+    /// reused.
     pub fn new(cluster: &Cluster, before: &[Rc<Line>]) -> Self {
         let (topology, version) = cluster.topology.current();
         let (mut lines, mut nodes) = (Vec::new(), Vec::new());
@@ -64,7 +65,7 @@ impl Lines {
             let start = lines.len();
             let own = || before.iter().filter(|line| line.address == node.address);
             let misses = own().next().map_or_else(Rc::default, |line| Rc::clone(&line.misses));
-            // Connections to each shard are too many if each client has separate connections.
+            // If each client has separate connections, a connection to each shard would be too many.
             let shards: Vec<Option<u16>> = match topology.shardings[at] {
                 _ if !cluster.uses(node) => Vec::new(),
                 Some(sharding) if !cluster.settings.per_client => (0..sharding.shards).map(Some).collect(),

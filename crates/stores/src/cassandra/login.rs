@@ -40,9 +40,9 @@ pub struct Link {
 pub enum Entry {
     /// To a server without extensions.
     Plain,
-    /// The client requests the extensions of the server.
+    /// To a server whose extensions the client requests.
     Extended,
-    /// To a shard, at the port where the client's port determines the shard.
+    /// To a shard, through the node's shard-aware port.
     Shard { sharding: Sharding, shard: u16, port: u16 },
 }
 
@@ -205,7 +205,7 @@ impl Link {
         }
     }
 
-    /// The number of statements whose numbers this connection knows.
+    /// One more than the highest number of a prepared statement; 0 if there is none.
     pub fn count_prepared(&self) -> usize {
         self.statements.count()
     }
@@ -283,7 +283,7 @@ impl Link {
     }
 }
 
-/// Asks the server for its extensions. A server that refuses the question has none.
+/// Asks the server for its extensions. A server that refuses the request has none.
 async fn read_extensions(
     connection: &Connection,
     slot: &Rc<Slot>,

@@ -151,7 +151,7 @@ impl Store for Cassandra {
 
     fn open(options: &Options) -> Result<Self, EngineError> {
         let settings = Settings::from_options(options)?;
-        // This uses a separate thread, because the caller may run within a runtime.
+        // A separate thread is needed, because the caller may run within a runtime.
         let discover = || asking(Cluster::discover(settings));
         let discovered = std::thread::scope(|threads| threads.spawn(discover).join());
         let cluster = discovered

@@ -23,7 +23,7 @@ use crate::reconnect::FAILURE_PAUSE;
 /// connections at random, 1 search in 3,000 fails.
 const MISSES_MAX: usize = 8;
 
-/// Number of pools whose connections are swept at once. Operations may run before the next ones.
+/// Number of pools whose connections are swept at once. Operations may run before the next pools are swept.
 const SWEPT_AT_ONCE: usize = 64;
 
 /// The owner of pools: a store on an executor.
@@ -233,7 +233,7 @@ async fn revive(pool: Weak<Pool>, cluster: Arc<Cluster>, place: Weak<Line>) {
     let mut surplus = Vec::new();
     loop {
         let Some(line) = place.upgrade() else { return };
-        // A connection to this shard that another line's attempt opened.
+        // Another line's attempt has already opened a connection to this shard.
         if line.link.borrow().as_ref().is_some_and(|link| link.connection().is_open()) {
             line.opening.set(false);
             return;

@@ -9,13 +9,13 @@ use super::murmur3;
 /// A node of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// The address at which clients connect to it.
+    /// The address at which clients connect to the node.
     pub address: SocketAddr,
-    /// Its data centre.
+    /// The node's data centre.
     pub dc: String,
-    /// Its rack.
+    /// The node's rack.
     pub rack: String,
-    /// The ends of its token ranges.
+    /// The ends of the node's token ranges.
     pub tokens: Vec<i64>,
 }
 
@@ -48,7 +48,7 @@ impl Replication {
         }
     }
 
-    /// Its class name, as in CQL.
+    /// The class name of the strategy, as in CQL.
     pub fn class(&self) -> &str {
         match self {
             Self::Simple(_) => "SimpleStrategy",
@@ -57,7 +57,7 @@ impl Replication {
         }
     }
 
-    /// Number of copies of a record in all data centres together.
+    /// Total number of copies of a record in all data centres.
     pub fn copies(&self) -> Option<usize> {
         match self {
             Self::Simple(copies) => Some(*copies),

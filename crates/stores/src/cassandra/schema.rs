@@ -22,7 +22,7 @@ const STEP: Duration = Duration::from_millis(20);
 pub struct Description {
     /// The cluster's name.
     pub name: String,
-    /// Its nodes, sorted by address.
+    /// The cluster's nodes, sorted by address.
     pub nodes: Vec<Node>,
     /// The differences between the requested and the executed definitions.
     pub notes: Vec<String>,
@@ -34,11 +34,11 @@ pub fn execute_script(options: &Options, statements: &[String]) -> Result<Descri
     execute_numbered(options, statements).map_err(|(_, error)| error)
 }
 
-/// [`execute_script`]; an error has the index of the statement that the server refused.
+/// Like [`execute_script`], but an error has the index of the statement that the server refused.
 pub fn execute_numbered(options: &Options, statements: &[String]) -> Result<Description, (Option<usize>, EngineError)> {
     let settings = Settings::from_options(options).map_err(|error| (None, error))?;
     let refused = AtomicUsize::new(usize::MAX);
-    // This uses a separate thread, because the caller may run within a runtime.
+    // A separate thread is needed, because the caller may run within a runtime.
     let run = || asking(run(&settings, statements, &refused));
     let done = std::thread::scope(|threads| threads.spawn(run).join());
     let done = done
@@ -94,8 +94,8 @@ async fn run(settings: &Settings, statements: &[String], refused: &AtomicUsize) 
     Ok(Description { name: String::from_utf8_lossy(&name).into_owned(), nodes, notes: replacements })
 }
 
-/// The definition of a keyspace with `NetworkTopologyStrategy`, if the server refuses it because of `SimpleStrategy`, as
-/// `ScyllaDB` does if it creates tablets. That strategy also accepts `replication_factor`.
+/// The definition of a keyspace with `NetworkTopologyStrategy` in place of `SimpleStrategy`, if the server refused the
+/// latter, as `ScyllaDB` does for keyspaces with tablets. `NetworkTopologyStrategy` also accepts `replication_factor`.
 fn replace_strategy(statement: &str, refusal: &Refusal) -> Option<String> {
     let is_refused = refusal.rejects_statement() && refusal.message.contains("SimpleStrategy");
     (is_refused && statement.contains("SimpleStrategy")).then(|| {

@@ -67,7 +67,7 @@ pub struct Segment<'a> {
     pub len: usize,
 }
 
-/// The first segment in `bytes`; `Ok(Err(n))` means that at least `n` bytes are needed. The error states why the
+/// The first segment in `bytes`; `Ok(Err(n))` means that at least `n` bytes are needed. The outer error states why the
 /// segment is invalid.
 pub fn unwrap(bytes: &[u8], compressed: bool) -> Result<Result<Segment<'_>, usize>, String> {
     let front = head_len(compressed) + CHECKSUM;

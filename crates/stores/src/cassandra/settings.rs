@@ -1,4 +1,4 @@
-//! The properties of the store. Their names are the names in YCSB's binding, where the binding has such a property.
+//! The properties of the store, under the names of YCSB's binding where the binding has them.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -20,9 +20,9 @@ pub const PORT: u16 = 9042;
 /// The defaults of YCSB's binding and of the driver that it uses.
 const CONNECT_MS: u64 = 5_000;
 const REQUEST_MS: u64 = 12_000;
-/// Maximum for times: longer than any run, but short enough to prevent overflow when times are added.
+/// Maximum of all time settings: longer than any run, but short enough to prevent overflow when times are added.
 const MS_MAX: u64 = 86_400_000;
-/// Maximum number per executor and node. Each connection may have 32,768 requests in flight.
+/// Maximum number of connections per executor and node. Each connection may have 32,768 requests in flight.
 const CONNECTIONS_MAX: u64 = 1_024;
 /// Default number of clients per connection: half of a connection's limit.
 const CLIENTS_PER_CONNECTION: usize = 16_384;

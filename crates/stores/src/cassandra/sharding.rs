@@ -23,7 +23,7 @@ pub struct Sharding {
     pub shards: u16,
     /// The number of the token's most significant bits that do not determine the shard.
     ignored_bits: u8,
-    /// The port where the client's port determines the shard of a connection.
+    /// The shard-aware port, where the client's own port determines the shard of a connection.
     port: Option<u16>,
     /// The corresponding port for encrypted connections.
     tls_port: Option<u16>,
@@ -32,7 +32,7 @@ pub struct Sharding {
 /// The extensions that a node supports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extensions {
-    /// The shards; `None` if the node does not state how tokens are assigned to them.
+    /// The shards; `None` if the node does not state how tokens are assigned to shards.
     pub sharding: Option<Sharding>,
     /// The shard to which the connection leads.
     pub shard: u16,
@@ -76,7 +76,7 @@ impl Sharding {
         ((u128::from(biased) * u128::from(self.shards)) >> 64) as usize
     }
 
-    /// The port where the client's port determines the shard.
+    /// The shard-aware port.
     pub fn port(&self, has_tls: bool) -> Option<u16> {
         if has_tls { self.tls_port } else { self.port }
     }
@@ -125,7 +125,7 @@ pub mod tests {
         Sharding { shards, ignored_bits: 0, port: None, tls_port: None }
     }
 
-    /// A SUPPORTED with these options.
+    /// A SUPPORTED message with these options.
     fn encode_options(options: &[(&str, &str)]) -> Vec<u8> {
         let mut out = (options.len() as u16).to_be_bytes().to_vec();
         for (name, value) in options {

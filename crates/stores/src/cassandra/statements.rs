@@ -32,7 +32,7 @@ pub struct StatementClient {
     failed: bool,
 }
 
-/// The number of a statement's text, and the indexes of the markers of its partition key.
+/// The number of a statement's text, and the indexes of the markers that form the partition key.
 #[derive(Debug)]
 struct Routing {
     number: usize,

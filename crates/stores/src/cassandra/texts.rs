@@ -42,7 +42,7 @@ impl NodeStatements {
         all[number] = Some(Rc::clone(prepared));
     }
 
-    /// The number of statements whose numbers are known.
+    /// One more than the highest number of a stored statement; 0 if there is none.
     pub fn count(&self) -> usize {
         self.all.borrow().len()
     }

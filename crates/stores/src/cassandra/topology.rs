@@ -99,8 +99,8 @@ impl Latest {
         self.version.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Records an event at the current time, unless it repeats the latest event of the server: several nodes report a
-    /// change. The client's own observations may be between these reports.
+    /// Records an event at the current time, unless it repeats the server's latest event: several nodes report the same
+    /// change, possibly with the client's own observations in between.
     pub fn record(&self, server: String, event: impl Into<String>) {
         let event = event.into();
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);

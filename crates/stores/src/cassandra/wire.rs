@@ -97,7 +97,7 @@ pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Appends the flags of a request's parameters. They have four bytes since protocol 5, and one byte before.
+/// Appends the flags of a request's parameters. They take four bytes in protocol 5, and one byte in earlier versions.
 #[inline]
 pub fn put_flags(out: &mut Vec<u8>, version: Version, flags: u8) {
     if version >= Version::V5 {
@@ -143,7 +143,7 @@ pub struct Short;
 pub struct Body<'a>(pub &'a [u8]);
 
 impl<'a> Body<'a> {
-    /// The body without the parts that the flags announce, which precede it: a trace's id, warnings.
+    /// Skips the parts in front of the body that the flags announce: a trace's id, warnings, a custom payload.
     #[inline]
     pub fn behind(flags: u8, bytes: &'a [u8]) -> Result<Self, Short> {
         let mut body = Self(bytes);

@@ -10,7 +10,8 @@ use super::settings::Settings;
 use crate::guarantee::Guarantee;
 use crate::options::{Durability, Options};
 
-/// A note reports if opening takes longer than this in a virtual machine. Without the trap on CPUID, it takes 0.1 s.
+/// If opening HSE in a virtual machine takes longer than this, a note reports it. Without the trap on CPUID, opening
+/// takes 0.1 s.
 const OPEN_SLOW: Duration = Duration::from_secs(3);
 
 /// The guarantee in HSE's terms, as HSE reports it, because a `kvdb.conf` in the home directory overrides all settings.
@@ -79,7 +80,7 @@ fn version(path: &Path) -> Option<&str> {
     version.contains('.').then_some(version)
 }
 
-/// Whether the processor reports that there is a hypervisor.
+/// Whether the processor reports a hypervisor.
 fn is_virtual_machine() -> bool {
     fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| {
         text.lines().find(|line| line.starts_with("flags")).is_some_and(|line| line.contains(" hypervisor"))

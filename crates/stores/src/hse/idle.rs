@@ -1,23 +1,22 @@
 //! Detects whether HSE is working in the background.
 //!
 //! HSE's API has no call for this: compactions can be requested, but there is no way to wait for automatic compactions.
-//! However, the threads that do the work have names, and the kernel counts the CPU time and the bytes written of each
+//! However, the threads that do the work have names, and the kernel counts the CPU time and the bytes written for each
 //! thread.
 
 use std::collections::HashMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// Prefixes of the names of HSE's threads: in 3.0, of all threads; in 2.1, of the threads that ingest, compact and
-/// journal.
+/// Prefixes of thread names: in HSE 3.0, of all its threads; in 2.1, of the threads that ingest, compact and journal.
 const THREADS: [&str; 8] = ["hse_", "c0sk_", "cn_", "sts_", "kc_", "kv_", "sp_", "wal_"];
 /// Interval between two samples.
 const INTERVAL: Duration = Duration::from_millis(250);
-/// Number of consecutive samples without activity after which HSE is idle. The intervals of its timers are shorter.
+/// Number of consecutive samples without activity after which HSE counts as idle. HSE's timers have shorter intervals.
 const IDLE_SAMPLES: usize = 4;
-/// Maximum share of one processor when HSE is idle. Its clocks and monitors take 2 % in HSE 3.0 and 4 % in 2.1.
+/// Maximum share of one processor when HSE is idle. HSE's clocks and monitors take 2 % in 3.0 and 4 % in 2.1.
 const CPU_SHARE_IDLE: f64 = 0.10;
-/// Maximum number of bytes per sample when HSE is idle. It then writes nothing.
+/// Number of bytes written per sample below which HSE counts as idle. An idle HSE writes nothing.
 const WRITTEN_BYTES_IDLE: u64 = 64 << 10;
 
 /// The work that a thread has done since it started.

@@ -13,7 +13,7 @@ use crate::embedded::{HSE_MARKER as MARKER, refuse_other_database};
 use crate::error::EngineError;
 use crate::options::Options;
 
-/// The file's `omf_version` in HSE 3.0; in HSE 2.1 it is 2.
+/// The `omf_version` in HSE 3.0's `kvdb.meta`; HSE 2.1 writes 2.
 const FORMAT_OF_3: u32 = 4;
 
 /// An open KVDB, which is closed when it is dropped.
@@ -77,7 +77,7 @@ impl Kvdb {
         open().map_err(|fault| refuse_action(&action, home, &settings.kvs_open, &fault))
     }
 
-    /// Closes the KVDB, once. Its KVS must already be closed.
+    /// Closes the KVDB; a second call does nothing. The KVS must already be closed.
     pub fn close(&mut self) -> Result<(), HseFault> {
         let handle = std::mem::replace(&mut self.handle, std::ptr::null_mut());
         if handle.is_null() {

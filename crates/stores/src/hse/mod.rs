@@ -5,10 +5,11 @@
 //! `user<digits>`.
 //!
 //! Durability: a put is in memory at once, and in the journal within `durability.interval_ms`. HSE has no level between
-//! this and the device, because the journal's files are written with `O_SYNC` (`wal_file.c`): data that the operating
-//! system has is also on the device. `hse_kvdb_sync` without flags syncs the end of the journal before it returns: it
-//! notes the fill level of the buffers, including the last put, wakes the journal's thread, and waits until the written
-//! data reaches that level (`wal_sync` in `wal.c`). Without a journal, it waits until the data itself is written.
+//! this one and the device, because the journal's files are written with `O_SYNC` (`wal_file.c`): data that the
+//! operating system has is also on the device. `hse_kvdb_sync` without flags syncs the end of the journal before it
+//! returns (`wal_sync` in `wal.c`). It notes the fill level of the buffers, including the last put, wakes the journal's
+//! thread, and waits until the written data reaches that level. Without a journal, it waits until the data itself is
+//! written.
 
 mod api;
 mod guarantee;
@@ -59,7 +60,7 @@ pub struct HseEngine {
     kvdb: Kvdb,
     /// Whether each write waits for `hse_kvdb_sync`.
     sync: bool,
-    /// The first write that failed permanently, for example because the device was full. HSE then writes no more, and
+    /// The first write that failed permanently, for example because the device was full. HSE then stops writing, and
     /// `hse_kvdb_sync` may wait forever, because the thread that would answer has ended (`wal_sync_notifier`).
     broken: OnceLock<HseFault>,
     home: PathBuf,

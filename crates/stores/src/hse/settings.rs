@@ -1,7 +1,7 @@
 //! The properties `hse.*`, sorted into the five lists of parameters that HSE takes.
 //!
-//! There are three older YCSB bindings, one for each major version of HSE, and all their names are read here. Names for
-//! HSE 3 and 2 work; names for HSE 1, which had mpools, are refused with the name of their replacement.
+//! Three older YCSB bindings exist, one for each major version of HSE. The property names of all three are read here.
+//! Names for HSE 3 and 2 work; names for HSE 1, which had mpools, are refused with the name of their replacement.
 
 use std::path::PathBuf;
 

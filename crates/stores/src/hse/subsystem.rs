@@ -37,8 +37,7 @@ impl Subsystem {
         api.check(result).map_err(|fault| {
             let message = format!("HSE does not start with {}: {}", parameters.join(","), fault.message);
             let error = if fault.errno == libc::EINVAL { EngineError::usage } else { EngineError::failed };
-            error(message)
-                .hint("hse.gparams takes HSE's global parameters; HSE's messages on standard error name the wrong one")
+            error(message).hint("hse.gparams takes HSE's global parameters; standard error names the invalid one")
         })?;
         initialised.push(api.identity());
         Ok(Self { api })

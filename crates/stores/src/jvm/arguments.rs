@@ -1,4 +1,4 @@
-//! Splits arguments on one line as a shell does.
+//! Splits a line into arguments as a shell does.
 
 use crate::error::EngineError;
 

@@ -44,7 +44,7 @@ fn jars(directory: &Path, name: &str) -> Result<Vec<PathBuf>, EngineError> {
     Ok(jars)
 }
 
-/// Joins the entries to a class path.
+/// Joins the entries into a class path.
 pub fn join_entries(entries: &[PathBuf]) -> String {
     entries.iter().map(|entry| entry.display().to_string()).collect::<Vec<_>>().join(":")
 }

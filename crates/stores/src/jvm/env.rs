@@ -19,7 +19,7 @@ impl Env {
     /// Wraps the environment that the JVM gave to this thread.
     ///
     /// # Safety
-    /// It must belong to this thread, and the thread must stay attached for as long as it is used.
+    /// The environment must belong to this thread, which must stay attached while the environment is used.
     pub unsafe fn new(env: *mut JNIEnv) -> Self {
         Self(env)
     }

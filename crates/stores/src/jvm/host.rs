@@ -69,15 +69,15 @@ impl JvmHost {
         Ok(host)
     }
 
-    /// Runs the JVM's shutdown hooks. `Shutdown.shutdown` is the method that JNI's `DestroyJavaVM` calls after it has
-    /// waited for all threads that are not daemons; YCSB's client does not wait for threads.
+    /// Runs the JVM's shutdown hooks. `Shutdown.shutdown` is the method that JNI's `DestroyJavaVM` calls after waiting
+    /// for all non-daemon threads; YCSB's client does not wait for threads.
     pub fn leave(env: Env) {
         let shutdown = env.class(c"java/lang/Shutdown").and_then(|class| {
             let method = env.method(class, c"shutdown", c"()V")?;
             // SAFETY: the method has no arguments.
             unsafe { env.call_void(class, method, &[]) }
         });
-        // If the JVM lacks this method, there is no alternative.
+        // If the JVM lacks this method, there is no alternative, so the error is ignored.
         drop(shutdown);
     }
 

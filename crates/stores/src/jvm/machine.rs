@@ -1,4 +1,4 @@
-//! The JVM of this process. There is at most one, and it can be started only once.
+//! The JVM within this process. There is at most one, and it can be started only once.
 
 use std::cell::RefCell;
 use std::ffi::{CString, c_void};
@@ -24,7 +24,8 @@ const OPTIONS: &[&str] = &[
     "-XX:+DisplayVMOutputToStderr",
     "-Xlog:disable",
     "-Xlog:all=warning:stderr",
-    // The JVM writes performance counters to a file in /tmp: writing may wait for a device, and the file could remain.
+    // By default, the JVM writes performance counters to a file in /tmp: the writes may wait for a device, and the file
+    // may be left behind.
     "-XX:-UsePerfData",
 ];
 
@@ -62,7 +63,8 @@ pub fn machine(class_path: &str, arguments: &[String]) -> Result<&'static Machin
     }
     let library = home::library()?;
     let (class_path, arguments) = (class_path.to_owned(), arguments.to_vec());
-    // This uses a separate thread, because the first thread's stack may be unlimited, which a JVM does not expect.
+    // The JVM is created on a separate thread, because the main thread's stack may be unlimited, which a JVM does not
+    // expect.
     let started = std::thread::spawn(move || start(&library, class_path, arguments)).join();
     let machine = started.map_err(|_| EngineError::failed("the JVM did not start"))??;
     Ok(running.insert(Box::leak(Box::new(machine))))
@@ -70,7 +72,7 @@ pub fn machine(class_path: &str, arguments: &[String]) -> Result<&'static Machin
 
 fn start(path: &Path, class_path: String, arguments: Vec<String>) -> Result<Machine, EngineError> {
     let unusable = |error: libloading::Error| {
-        // The source of libloading's error is the loader's message.
+        // The loader's message is the `source` of libloading's error.
         let message = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
         EngineError::failed(format!("cannot load the JVM from {}: {message}", path.display())).hint(home::HINT)
     };
@@ -113,7 +115,7 @@ fn start(path: &Path, class_path: String, arguments: Vec<String>) -> Result<Mach
     // SAFETY: the thread that creates the JVM is attached.
     let env = unsafe { Env::new(env.cast::<JNIEnv>()) };
     let host = JvmHost::find(env);
-    // SAFETY: this thread holds no more references.
+    // SAFETY: this thread no longer holds any references.
     unsafe { ((**vm).v1_4.DetachCurrentThread)(vm) };
     Ok(Machine { vm, host: host?, class_path, arguments })
 }

@@ -26,8 +26,8 @@ use crate::session::{Collections, Drive, Store};
 use machine::Machine;
 use session::JvmSession;
 
-/// The jar with `site.ycsb.DB` in the local Maven repository. It follows the user's class path, for bindings that are
-/// packaged without it.
+/// The jar with `site.ycsb.DB` in the local Maven repository. It is appended to the user's class path for bindings that
+/// are packaged without it.
 const YCSB_CORE: &str = "site/ycsb/core/0.17.0/core-0.17.0.jar";
 
 /// A store within the JVM: the part that all such stores have in common.
@@ -99,11 +99,11 @@ impl Hosted {
             return Ok(());
         }
         let closed = self.machine.host.close(self.machine.env()?, self.store);
-        closed.map_err(|text| host_error(&format!("cannot close it: {text}")))
+        closed.map_err(|text| host_error(&format!("cannot close the store: {text}")))
     }
 }
 
-/// The host's message about a failure. If it has a second line, this line is the hint.
+/// Converts the host's failure message to an error. The second line, if any, is the hint.
 pub fn host_error(text: &str) -> EngineError {
     match text.split_once('\n') {
         Some((message, hint)) => EngineError::failed(message).hint(hint),
@@ -188,7 +188,7 @@ fn refuse_class(class: &str, text: &str) -> EngineError {
     }
     if text.contains("ClassNotFoundException") || text.contains("NoClassDefFoundError") {
         let missing = text.rsplit(": ").next().unwrap_or(class).replace('/', ".");
-        let what = if missing == class { "the binding".to_owned() } else { format!("what {class} needs") };
+        let what = if missing == class { "the binding".to_owned() } else { format!("a class that {class} needs") };
         return EngineError::usage(format!("{what} is not on the class path: {missing} is not found")).hint(PATH);
     }
     if text.contains("ClassCastException") {

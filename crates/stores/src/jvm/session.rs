@@ -36,8 +36,7 @@ pub struct JvmSession {
 }
 
 impl JvmSession {
-    /// Creates a client of a store; it is attached but not connected yet. If the client cannot connect, the error
-    /// has this hint.
+    /// Creates a client of a store. The client is attached but not yet connected; `hint` is for a failure to connect.
     pub fn new(machine: &'static Machine, store: jobject, name: &str, hint: &'static str) -> Result<Self, EngineError> {
         let env = machine.env()?;
         let failed = |message: String| EngineError::failed(format!("{name} cannot create a client: {message}"));
@@ -183,7 +182,7 @@ impl Drop for JvmSession {
     }
 }
 
-/// Splits off a length and that number of bytes from the front.
+/// Splits a part off the front: a length, followed by that number of bytes.
 fn part<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let (len, behind) = rest.split_first_chunk::<4>()?;
     let (part, behind) = behind.split_at_checked(u32::from_be_bytes(*len) as usize)?;

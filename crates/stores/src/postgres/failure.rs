@@ -80,10 +80,9 @@ pub fn connect_error(error: &tokio_postgres::Error) -> ConnectError {
 /// Whether an error with this SQLSTATE, after which the session continues, means that the statement was rolled back. An
 /// error aborts the transaction (see "Message Flow" in the protocol's documentation). Once a transaction is committed,
 /// the server raises no more errors, because "the latter would lead the client to believe that the transaction aborted"
-/// (`syncrep.c`). There are exceptions: codes that state that the outcome is unknown (40003 and 08007, see the table of
-/// error codes), errors that a pooler reports after it lost its connection to the server (class 08), errors of a server
-/// that is shutting down (57P0x), and internal errors (class XX), with which other servers that speak the protocol
-/// report timeouts.
+/// (`syncrep.c`). The exceptions are codes for an unknown outcome (40003 and 08007, see the table of error codes),
+/// errors from a pooler that lost its connection to the server (class 08), errors during a shutdown (57P0x), and
+/// internal errors (class XX). Other servers that speak the protocol report timeouts as internal errors.
 fn rolls_back(code: &str) -> bool {
     code != "40003" && !["08", "57P0", "XX"].iter().any(|class| code.starts_with(class))
 }

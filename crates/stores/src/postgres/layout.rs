@@ -26,7 +26,7 @@ pub enum Layout {
 pub enum Verb {
     /// Reads a record by its key.
     Read,
-    /// Reads records from a key on.
+    /// Reads records, starting at a key.
     Scan,
     /// Writes a new record.
     Insert,

@@ -146,7 +146,7 @@ impl TlsConnect<Socket> for Connector {
     }
 }
 
-/// A connection of the client library that is encrypted.
+/// An encrypted connection of the client library.
 struct Encrypted(Box<TlsStream<Socket>>);
 
 impl tokio_postgres::tls::TlsStream for Encrypted {

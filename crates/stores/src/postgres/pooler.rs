@@ -42,9 +42,10 @@ async fn are_shared(own: &Client, other: &Client) -> bool {
     first != second || first == of_other
 }
 
-/// The number of the server process that answers. Servers without processes report none, or the same number for all.
+/// The number of the server process that answers. A server without separate processes reports no number, or the same
+/// number for all clients.
 async fn read_process(client: &Client) -> Option<i64> {
-    // This is not a prepared statement, because a prepared statement might fail.
+    // A simple query, because a prepared statement might fail behind a pooler.
     let answers = client.simple_query("SELECT pg_backend_pid()").await.ok()?;
     answers.iter().find_map(|answer| match answer {
         SimpleQueryMessage::Row(row) => row.get(0)?.parse().ok().filter(|&number| number > 0),

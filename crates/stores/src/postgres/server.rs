@@ -95,7 +95,7 @@ impl ServerInfo {
         self.settings.get(name).map_or("unknown", String::as_str)
     }
 
-    /// The event that an acknowledged write survives, and the reason.
+    /// The durability of acknowledged writes, and the reason.
     pub fn guarantee(&self) -> Guarantee {
         let (commit, sync) = (self.setting("synchronous_commit"), self.setting("fsync"));
         let how = format!("synchronous_commit={commit}, fsync={sync}");
@@ -125,7 +125,7 @@ impl ServerInfo {
     }
 }
 
-/// The value of a setting for a time, ms. `SHOW` prints the largest unit without a remainder.
+/// The value of a duration setting, in ms. `SHOW` prints it in the largest unit that leaves no remainder.
 fn milliseconds(setting: &str) -> Option<u64> {
     let (number, scale) = match setting.strip_suffix("ms") {
         Some(number) => (number, 1),
@@ -134,7 +134,7 @@ fn milliseconds(setting: &str) -> Option<u64> {
     number.parse::<u64>().ok().map(|number| number * scale)
 }
 
-/// The error for a table that is missing or was created for something else.
+/// The error for a table that is missing or lacks the layout's columns.
 fn unfit(settings: &Settings) -> EngineError {
     let (table, server) = (&settings.table, &settings.server);
     let (columns, option) = match settings.layout {

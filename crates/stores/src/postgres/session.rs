@@ -66,8 +66,7 @@ impl PostgresSession {
         Ok(())
     }
 
-    /// Returns a prepared statement. A statement that the table's columns did not suggest is prepared when it is first
-    /// used.
+    /// Returns a prepared statement. A statement that was not prepared on connecting is prepared when it is first used.
     #[inline]
     async fn statement<'a>(
         &mut self,
@@ -249,8 +248,8 @@ fn unreadable(error: &tokio_postgres::Error) -> Failure {
     Failure::new(Status::UnexpectedState, format!("a row cannot be read: {error}"))
 }
 
-/// The key in a row of a scan. It is the first column if the statement is the binding's own; if all columns are
-/// requested, it may be any column.
+/// The key in a row of a scan. In the JSON layout, the key is the first column; in the other layout, it may be any
+/// column.
 fn key_of(layout: Layout, stored: &tokio_postgres::Row) -> Result<Option<&[u8]>, Failure> {
     let at = match layout {
         Layout::Json => Some(0),

@@ -163,8 +163,8 @@ impl Settings {
 }
 
 impl Url {
-    /// A time limit in ms, from a parameter in seconds as for the Java driver. 0 means no limit for the Java driver;
-    /// here it means the default.
+    /// A time limit in ms, read from a URL parameter in seconds, as in the Java driver. There, 0 means no limit; here,
+    /// it means the default.
     fn limit(&self, name: &str, default: u64) -> Result<u64, EngineError> {
         match self.parameters.get(name).map(|text| text.parse::<u32>()) {
             None | Some(Ok(0)) => Ok(default),

@@ -55,7 +55,7 @@ impl<'a> FromSql<'a> for Text<'a> {
     }
 }
 
-/// Whether the binary form of a type is text. This is not known for user-defined types, so they are accepted.
+/// Whether the binary form of a type is text. The form of user-defined types is unknown, so they are accepted.
 pub fn takes_text(ty: &Type) -> bool {
     let texts =
         [Type::TEXT, Type::VARCHAR, Type::BPCHAR, Type::NAME, Type::BYTEA, Type::JSON, Type::XML, Type::UNKNOWN];

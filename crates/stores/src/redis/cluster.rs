@@ -23,8 +23,8 @@ use crate::session::ConnectionAttempts;
 const SLOTS: usize = 16_384;
 /// The maximum number of nodes that the specification recommends.
 const MEMBERS_MAX: usize = 1_000;
-/// The pause between two requests for the slots while nodes are failing. It is short enough to use a promoted replica
-/// within a second.
+/// The pause between two requests for the slots while nodes are failing. It is short enough that a promoted replica is
+/// used within a second.
 const REFRESH_PAUSE: Duration = Duration::from_millis(250);
 
 /// A node to which slots belong.
@@ -212,7 +212,8 @@ pub async fn ask_slots(settings: &Settings) -> Result<Vec<Range>, Failure> {
     read_slots(connection.replies(), settings.server.host())
 }
 
-/// Reads the reply of `host` to `CLUSTER SLOTS`. Each range has its two ends, its master, and its replicas.
+/// Reads the reply of `host` to `CLUSTER SLOTS`. Each range lists its first and last slot, its master, and its
+/// replicas.
 fn read_slots(mut replies: Replies<'_>, host: &str) -> Result<Vec<Range>, Failure> {
     let mut ranges = Vec::new();
     for _ in 0..expect_array(&mut replies)? {

@@ -38,16 +38,16 @@ pub fn parse_login_error(reply: &[u8]) -> Failure {
     failure
 }
 
-/// Part of the message of a server that has reached its maximum number of clients. Its error code is `ERR`, like the
-/// code of most errors.
+/// Part of the error message from a server that has reached its maximum number of clients. The error code is only
+/// `ERR`, as for most errors.
 const CLIENTS_EXHAUSTED: &str = "max number of clients";
 
 /// Whether an error reply means that its command, which is a write, changed nothing.
 ///
-/// `processCommand` in Redis's `server.c` sends these replies, through `rejectCommand`, before it calls the command:
-/// see `rejected_calls` of each command in INFO. HMSET, ZADD, DEL and ZREM check the type of the key before they change
-/// anything. A server with too many clients reads no command from a new client (`networking.c`). Other messages may
-/// come from a proxy, which does not know the outcome of a command that it has forwarded.
+/// `processCommand` in Redis's `server.c` sends these replies, through `rejectCommand`, before it calls the command;
+/// INFO counts them in each command's `rejected_calls`. HMSET, ZADD, DEL and ZREM check the type of the key before they
+/// change anything. A server with too many clients reads no command from a new client (`networking.c`). Other messages
+/// may come from a proxy, which does not know the outcome of a command that it has forwarded.
 fn is_refusal(text: &str) -> bool {
     match text.split(' ').next().unwrap_or_default() {
         "NOAUTH" | "NOPERM" | "OOM" | "MISCONF" | "NOREPLICAS" | "READONLY" | "MASTERDOWN" | "LOADING" | "BUSY"

@@ -101,7 +101,7 @@ impl Request {
         self.word(itoa::Buffer::new().format(count).as_bytes());
     }
 
-    /// Writes the score of a key in the index: its `String.hashCode`, by which YCSB's binding scatters keys.
+    /// Writes the score of a key in the index: the key's Java `String.hashCode`, as in YCSB's binding.
     fn score(&mut self, key: &[u8]) {
         let hash = if key.is_ascii() { hash_ascii(0, key) } else { string_hash(&String::from_utf8_lossy(key)) };
         self.word(itoa::Buffer::new().format(hash).as_bytes());

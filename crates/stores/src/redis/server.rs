@@ -64,8 +64,8 @@ impl ServerInfo {
         }
     }
 
-    /// If the server does not allow `INFO`, the facts in it are unknown. Any other refusal would also affect every
-    /// operation.
+    /// Reads the reply to `INFO`. If the server does not allow the command, the facts are unknown. Any other error
+    /// would also affect every operation.
     fn information(&mut self, mut replies: Replies<'_>) -> Result<(), Failure> {
         match replies.next()? {
             Some(Reply::Bulk(text)) => {
@@ -113,7 +113,7 @@ impl ServerInfo {
         }
     }
 
-    /// The event that an acknowledged write survives, and the reason.
+    /// The durability of acknowledged writes, and the reason.
     pub fn guarantee(&self) -> Guarantee {
         match (self.get("appendonly"), self.get("appendfsync")) {
             (Some("no"), _) => {
@@ -139,7 +139,7 @@ impl ServerInfo {
         }
     }
 
-    /// The additional places where writes are stored.
+    /// The replicas that also store each write.
     pub fn replication(&self) -> String {
         match (self.get("role"), self.get("connected_slaves")) {
             (Some("slave"), _) => "this server is a replica".to_owned(),

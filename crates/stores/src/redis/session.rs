@@ -170,7 +170,7 @@ impl RedisSession {
             self.hmset(key, row).await?;
             self.request.clear();
             self.request.zadd(key);
-            // The record has already been written by now.
+            // The record has already been written.
             let indexed = self.ask(INDEX).await.and_then(|mut replies| expect_integer(&mut replies));
             indexed.map_err(Failure::mark_unresolved)?;
         }
@@ -189,7 +189,7 @@ impl RedisSession {
             expect_integer(&mut self.ask(key).await?)?;
             self.request.clear();
             self.request.command(&[b"ZREM", INDEX, key]);
-            // The record has already been deleted by now.
+            // The record has already been deleted.
             let removed = self.ask(INDEX).await.and_then(|mut replies| expect_integer(&mut replies));
             removed.map_err(Failure::mark_unresolved)?;
         }
@@ -207,7 +207,7 @@ impl RedisSession {
         if self.key_ends.is_empty() {
             return Ok(Status::Ok);
         }
-        // The buffers are taken out of the session, because a request needs the whole session.
+        // The buffers are taken out of the session, because a request borrows the whole session.
         let (keys, ends) = (std::mem::take(&mut self.keys), std::mem::take(&mut self.key_ends));
         let read = self.read_all(Found { keys: &keys, ends: &ends }, projection, rows).await;
         (self.keys, self.key_ends) = (keys, ends);
@@ -256,7 +256,7 @@ impl RedisSession {
     }
 }
 
-/// Opens connections for the node, at the request of sessions and for its background attempts.
+/// Opens connections to a node, both for sessions and for the node's background attempts.
 fn open(settings: &Arc<Settings>) -> impl AsyncFn() -> Result<Connection, Failure> + 'static {
     let settings = Arc::clone(settings);
     async move || Connection::open(&settings, &mut Deadline::new(settings.timeout)).await
@@ -352,7 +352,7 @@ impl session::Connection for RedisSession {
     async fn connect(&mut self) -> Result<(), EngineError> {
         self.request.clear();
         self.request.command(&[b"PING"]);
-        // A server with too many clients accepts the connection, and sends this error in place of the first reply.
+        // A server with too many clients accepts the connection, and sends an error in place of the first reply.
         for (at, member) in self.cluster.members().iter().enumerate() {
             let answered = self.exchange(at, false).await.and_then(|()| match self.replies(at)?.next()? {
                 Some(Reply::Simple(b"PONG")) => Ok(()),

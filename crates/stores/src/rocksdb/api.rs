@@ -66,14 +66,14 @@ c_api! {
 }
 
 impl Api {
-    /// Loads a shared object with lazy binding, because 5.11.3 has an undefined symbol that is never called. The
-    /// signatures are unchanged since 5.11.
+    /// Loads a shared object with lazy binding, because RocksDB 5.11.3 has an undefined symbol that is never called.
+    /// The signatures are unchanged since 5.11.
     pub fn load(path: &Path) -> Result<(Library, Self), EngineError> {
         // SAFETY: loading runs the object's initialisers. The file was named by the user or is in the cache.
         let library = unsafe { Library::open(Some(path), RTLD_LAZY | RTLD_LOCAL) };
         let resolved = library.and_then(|library| Self::resolve(&library).map(|api| (library, api)));
         resolved.map_err(|error| {
-            // The source of libloading's error is the loader's message.
+            // The loader's message is the `source` of libloading's error.
             let message = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
             EngineError::failed(format!("cannot load RocksDB from {}: {message}", path.display()))
                 .hint("it must be a shared object for this processor that exports RocksDB's C API")

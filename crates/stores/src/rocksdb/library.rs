@@ -21,11 +21,11 @@ const CLASSIFIER: &str = "linux64";
 /// The platform in the names of a jar's members.
 const PLATFORM: &str = if cfg!(target_arch = "aarch64") { "linux-aarch64" } else { "linux64" };
 
-/// A shared object of RocksDB that was found.
+/// A shared object of RocksDB.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Library {
     pub path: PathBuf,
-    /// Its version, if its path contains it.
+    /// The library's version, if the path contains it.
     pub version: Option<String>,
 }
 

@@ -1,9 +1,9 @@
 //! RocksDB, loaded at run time through its C API.
 //!
 //! The layout follows YCSB's binding: a column family for each table, a file `CF_NAMES` with the names of the column
-//! families, and record values in YCSB's stored form. The options are also the binding's (level-style compaction, and
-//! twice as many threads as processors), unless `rocksdb.optionsfile` or `rocksdb.options` changes them, so that
-//! comparisons with YCSB are exact.
+//! families, and record values in YCSB's stored form. So that comparisons with YCSB are exact, the options are also the
+//! binding's (level-style compaction, and twice as many threads as processors), unless `rocksdb.optionsfile` or
+//! `rocksdb.options` changes them.
 
 mod api;
 mod library;

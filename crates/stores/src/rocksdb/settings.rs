@@ -1,4 +1,4 @@
-//! RocksDB's options: first YCSB's options, which an options file replaces, and then a string that changes them.
+//! RocksDB's options: either YCSB's options or an options file, with the changes that an options string makes.
 
 use std::ffi::{CStr, c_char};
 use std::fs;
@@ -12,7 +12,7 @@ use crate::options::Options;
 
 /// The level INFO of RocksDB's info log, as in YCSB.
 const INFO: i32 = 1;
-/// The memtable budget for `OptimizeLevelStyleCompaction`, which is the default argument in Java.
+/// The memtable budget for `OptimizeLevelStyleCompaction`: the default in RocksDB's Java API.
 const MEMTABLE_BUDGET_BYTES: u64 = 512 << 20;
 
 /// The options of the database and its column families.

@@ -50,9 +50,9 @@ loadstone_load::named_variants! {
     /// The extent to which a server's certificate is verified, as in the property.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Verify {
-        /// Its signature and its names.
+        /// The certificate's signature and names.
         Full = "full",
-        /// Its signature.
+        /// The certificate's signature.
         Ca = "ca",
         /// Nothing: the connection is encrypted, but anyone could pretend to be the server.
         None = "none",

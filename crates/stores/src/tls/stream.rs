@@ -65,7 +65,7 @@ pub fn encryption(session: &rustls::ClientConnection) -> String {
     format!("{}, {suite}", version.replace("TLSv1_", "TLS 1."))
 }
 
-/// Evaluates an expression with the stream, whichever it is.
+/// Evaluates an expression with the plain or the encrypted stream.
 macro_rules! either {
     ($connection:expr, $stream:ident => $use:expr) => {
         match $connection {

@@ -14,7 +14,8 @@ use crate::certificates::{Authority, Pair};
 const NAMES: TlsProperties = TlsProperties { prefix: "redis", switch: "redis.tls=true" };
 const LAST_YEAR: i32 = 2049;
 
-/// A server that uses the certificate of `pair`. With an authority, it requires a client certificate.
+/// A server that uses the certificate of `pair`. If `clients` is set, the server requires a client certificate from
+/// this authority.
 pub fn acceptor(pair: &Pair, clients: Option<&Authority>) -> TlsAcceptor {
     let provider = Arc::new(ring::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions();
@@ -74,7 +75,7 @@ fn run_on_executor<T>(test: impl Future<Output = T>) -> T {
     tokio::task::LocalSet::new().block_on(&runtime, test)
 }
 
-/// Connects as `localhost` to a server, which echoes, and exchanges a few bytes with it.
+/// Connects to an echo server under the name `localhost`, and exchanges a few bytes.
 async fn exchange(tls: &Tls, acceptor: TlsAcceptor) -> Result<Stream, Failure> {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

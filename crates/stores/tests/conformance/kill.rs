@@ -39,7 +39,7 @@ pub fn victim<K: KeyValue>(subject: &Subject) {
     let mut session = store.session().expect("a session");
     for n in start.. {
         assert_eq!(session.insert_row(&key(n), &value(n)), Status::Ok);
-        // Each complete line is written to the pipe, so that it survives the process, as the record must.
+        // Each complete line is written to the pipe, so that the line, like the record, survives the process.
         writeln!(std::io::stdout(), "{ACKNOWLEDGED}{n}").expect("the parent reads it");
     }
 }

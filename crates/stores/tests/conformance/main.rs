@@ -65,8 +65,8 @@ conformance! {
     lmdb: loadstone_stores::lmdb::LmdbEngine, "lmdb.dir", [];
     fjall: loadstone_stores::fjall::FjallEngine, "fjall.dir", [];
     redb: loadstone_stores::redb::RedbEngine, "redb.dir", [];
-    // This uses a fake C library, because no package contains HSE. `tests/hse_fake/mod.rs` explains how to run with a
-    // real library.
+    // A fake C library is the default, because no package contains HSE. `tests/hse_fake/mod.rs` explains how to run
+    // with a real library.
     hse: loadstone_stores::hse::HseEngine, "hse.kvdb_home", ["hse.library" = "fake"];
 }
 

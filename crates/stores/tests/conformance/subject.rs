@@ -16,11 +16,11 @@ use crate::hse_fake;
 
 /// An entry in the list of stores.
 pub struct Subject {
-    /// The name of its module in the list.
+    /// The name of the store's module in the list.
     pub name: &'static str,
-    /// The property that names its directory.
+    /// The property that names the store's directory.
     pub directory: &'static str,
-    /// Its other properties.
+    /// The store's other properties.
     pub properties: &'static [(&'static str, &'static str)],
 }
 

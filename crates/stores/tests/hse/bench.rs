@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::hse_fake::Library;
 
-/// The result of a future of a blocking session; such futures are always ready.
+/// The result of a blocking session's future, which is always ready.
 pub fn now<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,
@@ -70,7 +70,7 @@ impl Bench {
         }
     }
 
-    /// The error message and the hint, without paths, because they differ between runs.
+    /// The error message and the hint, without paths, because paths differ between runs.
     pub fn refusal(&self) -> String {
         let error = self.open_error();
         let text = format!("error: {}\nhint: {}", error.message, error.hint.unwrap_or_default());

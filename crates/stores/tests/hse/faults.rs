@@ -1,4 +1,4 @@
-//! Tests of the refusals of the store and of their messages.
+//! Tests of the store's refusals and error messages.
 
 use loadstone_load::{Projection, Row, Status};
 use loadstone_stores::{Connection, Durability, Session, Store};
@@ -93,7 +93,7 @@ fn refused_parameters_are_shown() {
     assert_eq!(
         refusal("hse.gparams", "nonsense=1"),
         "error: HSE does not start with rest.enabled=false,logging.enabled=false,nonsense=1: fake.c:1: Invalid argument \
-         (22)\nhint: hse.gparams takes HSE's global parameters; HSE's messages on standard error name the wrong one"
+         (22)\nhint: hse.gparams takes HSE's global parameters; standard error names the invalid one"
     );
     for (name, action) in [
         ("hse.kvdb.cparams", "create a KVDB in DIR/kvdb"),

@@ -1,4 +1,4 @@
-//! Tests in which records are written, read, merged, scanned and deleted, and tests of their limits and number.
+//! Tests of writing, reading, merging, scanning and deleting records, and of size limits and large numbers of records.
 
 use std::time::Instant;
 
@@ -244,8 +244,7 @@ fn only_with_durability_each_write_is_synced() {
     }
 }
 
-/// This is not a measurement, but it has the size of one: with a real library, this many records reach its caches and
-/// files.
+/// Not a measurement, but as large as one: with a real library, this many records reach the library's caches and files.
 #[test]
 fn many_records_come_back() {
     let on_fake = std::env::var_os(hse_fake::UNDER_TEST).is_none();

@@ -42,7 +42,7 @@ pub fn fake(directory: &Path, version: Version) -> PathBuf {
 
 fn compile(version: Version) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("libhse-fake-{version:?}.so"));
-    // It is written either completely or not at all, because other tests may create it at the same time.
+    // The file is written either completely or not at all, because other tests may create it at the same time.
     let partial = path.with_extension(process::id().to_string());
     let mut compiler = Command::new("cc");
     compiler.args(["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]);

@@ -10,14 +10,14 @@ use loadstone_stores::{Durability, EngineError, Options, RecordStore, Rows, Sess
 use tokio::runtime::Runtime;
 use tokio::task::LocalSet;
 
-/// An entry in the list of stores: its server and its abilities.
+/// An entry in the list of stores: the store's server and abilities.
 #[allow(clippy::struct_excessive_bools, reason = "a list of abilities, each with its name")]
 pub struct Subject {
-    /// The environment variable that contains its properties, such as `redis.host=127.0.0.1 redis.port=6379`.
+    /// The environment variable that contains the store's properties, such as `redis.host=127.0.0.1 redis.port=6379`.
     pub variable: &'static str,
     /// Scans return records in byte order of the keys.
     pub ordered: bool,
-    /// It supports scans.
+    /// The store supports scans.
     pub scans: bool,
     /// Values may consist of any bytes, not only of text.
     pub bytes: bool,
@@ -29,8 +29,8 @@ pub struct Subject {
     pub pads: bool,
     /// The store has tables, which it does not create.
     pub tables: bool,
-    /// The property that limits a wait, in ms, if the store uses only the given address; it can then be tested behind a
-    /// relay. Cassandra uses only this address if its cluster has a single node.
+    /// The property that limits a wait, in ms, if the store uses only the given address; the store can then be tested
+    /// behind a relay. Cassandra uses only this address if its cluster has a single node.
     pub timeout: &'static str,
     /// The property that contains the password.
     pub password: &'static str,

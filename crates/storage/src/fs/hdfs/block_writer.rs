@@ -174,7 +174,7 @@ impl BlockWriter {
     /// Waits until all data nodes have received all bytes; with `sync`, until the bytes are on their devices.
     pub async fn flush(&mut self, sync: bool) -> Result<(), HdfsError> {
         if self.packets.block_bytes() == self.block_bytes {
-            // Hadoop first ends a full block, and then does not sync it.
+            // Hadoop's client ends a full block without syncing it.
             self.end_block(sync).await?;
         } else if self.packets.bytes_without_packet() > 0 || (sync && self.packets.block_bytes() > 0) {
             self.packets.cut_rest(sync);
@@ -317,7 +317,7 @@ impl BlockWriter {
         };
         let (bytes_min, bytes_max) = if stage == PipelineStage::Create { (0, 0) } else { self.packets.bytes() };
         let kind = if layout.algorithm == CrcAlgorithm::Crc32Iscsi { 2 } else { 1 };
-        // The number of bytes for which the data nodes reserve space is the block size.
+        // Data nodes reserve space for this number of bytes, so it is the block size.
         let sized = ExtendedBlock { bytes: self.block_bytes, ..block.block.clone() };
         let request = WriteBlock {
             header: ClientHeader {

@@ -29,8 +29,7 @@ impl DataNode {
         loop {
             match self.stream.try_read_vectored(into) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                // This does not wait for more bytes (SO_RCVLOWAT): acknowledgements would be delayed, and small packets
-                // with them.
+                // Waiting for more bytes (SO_RCVLOWAT) would delay acknowledgements, and with them small packets.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     tokio::time::timeout(self.timeout, self.stream.readable()).await??;
                 }

@@ -8,7 +8,7 @@ use log::{LevelFilter, Log, Metadata, Record};
 
 use crate::fs::error::{FsError, FsErrorKind};
 
-/// The prefix of the targets of the crate's log records.
+/// The target prefix of the crate's log records.
 const CRATE: &str = "hdfs_native";
 /// The modules that talk to data nodes. Each of their warnings reports a failed attempt.
 const DATA_NODES: [&str; 2] = ["hdfs_native::hdfs::block_reader", "hdfs_native::hdfs::block_writer"];
@@ -19,8 +19,8 @@ const CHECKSUM: &str = "ChecksumError";
 const WARNING_CHARS: usize = 300;
 
 /// Stores the crate's last warning, because the error `All DataNodes failed` does not state the reason; only the log
-/// does. Also counts warnings about data nodes, because a read or write that then succeeds with another node gives no
-/// other sign of them.
+/// does. Also counts warnings about data nodes, because a read or write that then succeeds with another node does not
+/// report the failure.
 struct Warnings {
     last: Mutex<String>,
     data_nodes: AtomicU64,
@@ -80,7 +80,7 @@ pub(super) fn keep_warnings() {
     });
 }
 
-/// A text from the crate, with each description of a data node replaced by its address, shortened to one line.
+/// Text from the crate, shortened to one line, with each description of a data node replaced by the node's address.
 fn with_addresses(text: &str) -> String {
     let mut shortened = String::new();
     let mut rest = text;

@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 /// The longest message lists the blocks of a file, with about 300 bytes per replica.
 const MESSAGE_BYTES_MAX: u64 = 128 << 20;
 
-/// Declares messages in the syntax of a .proto file, except that a field whose type is a message names it in
+/// Declares messages in the syntax of a .proto file, except that a field whose type is a message names that type in
 /// parentheses.
 macro_rules! messages {
     ($(
@@ -34,7 +34,7 @@ macro_rules! messages {
     )*};
 }
 
-/// The type of a field of a message.
+/// The Rust type of a message field.
 macro_rules! rust_type {
     (optional $($kind:tt)*) => { Option<$crate::fs::hdfs::messages::rust_type!(required $($kind)*)> };
     (repeated $($kind:tt)*) => { Vec<$crate::fs::hdfs::messages::rust_type!(required $($kind)*)> };
@@ -123,7 +123,7 @@ messages! {
 
     DataNodeInfo {
         required message(DataNodeId) id = 1;
-        /// The data node's rack. A name node refuses a request whose data node has none.
+        /// The data node's rack. A name node refuses a request that contains a data node without a rack.
         optional string location = 8;
         optional string upgrade_domain = 14;
     }

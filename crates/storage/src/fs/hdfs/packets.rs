@@ -101,7 +101,7 @@ pub(super) struct Packets {
     /// Number of unacknowledged packets that were sent.
     sent: usize,
     number: i64,
-    /// Numbers of bytes of the block: acknowledged so far, and sent at least once.
+    /// The bytes of the block that were acknowledged, and that were sent at least once.
     acknowledged_bytes: u64,
     sent_bytes: u64,
     /// The heads of the packets that are being sent.
@@ -233,7 +233,7 @@ impl Packets {
         self.waiting.front().is_some_and(|packet| packet.last)
     }
 
-    /// Numbers of bytes of the block: acknowledged so far, and sent at least once.
+    /// The bytes of the block that were acknowledged, and that were sent at least once.
     pub fn bytes(&self) -> (u64, u64) {
         (self.acknowledged_bytes, self.sent_bytes)
     }
@@ -323,7 +323,7 @@ fn append_head(packet: &Packet, data: &[u8], layout: PacketLayout, into: &mut Ve
 }
 
 fn append_header(header: &SentHeader, sums: usize, into: &mut Vec<u8>) {
-    // The payload's length includes itself.
+    // The payload length includes its own 4 bytes.
     let payload = size_of::<u32>() + sums + header.data_bytes as usize;
     into.extend_from_slice(&(payload as u32).to_be_bytes());
     into.extend_from_slice(&(header.encoded_len() as u16).to_be_bytes());

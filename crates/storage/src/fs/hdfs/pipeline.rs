@@ -24,8 +24,8 @@ pub(super) const WRITE_BLOCK: [u8; 3] = [0, 28, 80];
 const RECEIVE_BYTES: usize = 4 << 10;
 /// Time to wait for acknowledgements after a failure.
 const RECEIVE_PAUSE: Duration = Duration::from_millis(20);
-/// Minimum size of an acknowledgement: its length and the number of the packet, and the replies of all data nodes;
-/// after a failure, the replies of only two data nodes.
+/// Minimum bytes of an acknowledgement: for its length and the packet's number, and for the reply of each data node.
+/// After a failure, an acknowledgement has the replies of only two data nodes.
 const LENGTH_AND_NUMBER: usize = 3;
 const REPLY: usize = 2;
 
@@ -37,7 +37,7 @@ pub(super) struct PipelineFault {
 }
 
 impl From<io::Error> for PipelineFault {
-    /// A failure of the connection. Only its first node is known, so the fault is attributed to this node.
+    /// A failure of the connection. The faulty node is unknown, so the fault is attributed to the first node.
     fn from(error: io::Error) -> Self {
         Self { node: 0, error }
     }
@@ -52,7 +52,7 @@ pub(super) struct Socket {
 
 #[derive(Debug)]
 struct Sending {
-    /// Whether a packet was sent partially, or the last packet was sent. Nothing may then interrupt or follow it.
+    /// Whether a packet was sent partially, or the last packet was sent. In both cases, no heartbeat may be sent.
     closed: bool,
     /// Time of the last send.
     at: Instant,

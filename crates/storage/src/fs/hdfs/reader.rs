@@ -2,7 +2,7 @@
 //!
 //! When a file is read from start to end, its blocks are read directly from their data nodes ([`BlockReader`]). The
 //! crate `hdfs-native` handles everything else: striped or encrypted files, protected clusters, files with a block that
-//! has lost all its data nodes, and reads in any other order. It has its own retries and errors.
+//! has lost all its data nodes, and reads in any other order. The crate has its own retries and errors.
 
 use std::io;
 use std::sync::Arc;
@@ -107,8 +107,7 @@ impl HdfsReader {
         Ok(file)
     }
 
-    /// The next packet of the stream, which ends before `end`. After a data node error, the locations are requested
-    /// again.
+    /// The next packet of the bytes before `end`. After a data node error, the locations are requested again.
     async fn next_packet(&mut self, end: u64) -> Result<Option<Bytes>, FsError> {
         let mut waits = READ_RETRY_WAITS.into_iter();
         loop {

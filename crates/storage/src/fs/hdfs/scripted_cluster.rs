@@ -91,7 +91,7 @@ pub struct State {
     pub wrong: VecDeque<Wrong>,
     /// Number of bytes of acknowledgements per send.
     pub piece: usize,
-    /// Number of reports of the file as incomplete, and of a block as not yet reported.
+    /// Number of times that the name node still reports the file as incomplete, and a block as not yet replicated.
     pub not_complete: usize,
     pub not_reported: usize,
     /// The exception that each method throws, as class and text.
@@ -148,7 +148,7 @@ impl Cluster {
         self.state.lock().unwrap()
     }
 
-    /// Fails this task. The poisoned lock then fails the test.
+    /// Panics with the state locked unless `holds`: the poisoned lock then fails the test.
     fn check(&self, holds: bool) {
         let _state = self.state();
         assert!(holds);

@@ -27,7 +27,7 @@ pub struct Script {
     pub piece: usize,
     /// 0: none, 1: CRC-32, 2: CRC-32C.
     pub kind: i32,
-    /// The position of a byte that is altered after its checksum was computed.
+    /// The position of a byte that is altered after its checksum is computed.
     pub flipped: Option<usize>,
     /// Number of bytes sent before the connection is closed.
     pub sent: usize,

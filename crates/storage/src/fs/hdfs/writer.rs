@@ -120,10 +120,10 @@ impl HdfsWriter {
         }
     }
 
-    /// Continues a file whose data nodes were lost, or with an earlier block that has not been reported.
+    /// Continues a file whose data nodes were lost or have not yet reported an earlier block.
     ///
-    /// Closes the file at its current length and opens it for append, until the name node assigns nodes to the next
-    /// block.
+    /// Repeatedly closes the file at its current length and opens it for append, until the name node assigns nodes to
+    /// the next block.
     async fn resume_file(&mut self, buffer: &Bytes, first: HdfsError) -> Result<(), FsError> {
         let start = Instant::now();
         let mut last = self.action_error("write", &first);
@@ -247,7 +247,7 @@ impl Writer for HdfsWriter {
             let Err(error) = direct.flush(false).await else { return Ok(()) };
             self.hand_over("flush", &Bytes::new(), error).await?;
         }
-        // The crate has no hflush. Bytes that were handed over to it are synced instead, which guarantees more.
+        // The crate has no hflush. Bytes that were handed over to the crate are synced instead, which guarantees more.
         if self.retries > 0 {
             return self.sync().await;
         }

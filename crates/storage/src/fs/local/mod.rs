@@ -31,7 +31,7 @@ pub struct LocalOptions {
     pub uring_depth: Option<usize>,
 }
 
-/// The local file systems.
+/// Local file systems.
 #[derive(Clone, Debug, Default)]
 pub struct Local {
     options: LocalOptions,
@@ -250,7 +250,7 @@ impl FileSystem for Local {
 fn rename_exclusively(from: &str, to: &str) -> io::Result<()> {
     let [old, new] = [CString::new(from)?, CString::new(to)?];
     let (here, flags) = (libc::AT_FDCWD, libc::RENAME_NOREPLACE);
-    // The system call is made by its number, because older libraries lack the function. SAFETY: both paths end with
+    // The system call is made by its number, because older C libraries lack the function. SAFETY: both paths end with
     // NUL.
     if unsafe { libc::syscall(libc::SYS_renameat2, here, old.as_ptr(), here, new.as_ptr(), flags) } == 0 {
         return Ok(());

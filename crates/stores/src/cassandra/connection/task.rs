@@ -20,7 +20,7 @@ thread_local! {
 pub struct Task {
     pub shared: Rc<Shared>,
     stream: Stream,
-    /// Size of the buffer with which it reads, bytes. The buffer grows with the answers.
+    /// Initial size of the read buffer, in bytes. The buffer grows with the answers.
     room: usize,
     inbox: Inbox,
     /// The frames that were unwrapped from segments.

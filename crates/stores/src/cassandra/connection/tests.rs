@@ -1,4 +1,4 @@
-//! Tests with a fake server. Each test determines when and what the server answers.
+//! Tests with a fake server. Each test determines the server's answers and their timing.
 
 use std::pin::pin;
 use std::task::Poll;

@@ -97,7 +97,7 @@ async fn log_in(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> std::io::Res
     out[0] |= 0x80;
     stream.write_all(&out).await?;
     stream.flush().await?;
-    // Until the client closes the connection.
+    // Wait until the client closes the connection.
     stream.read_to_end(&mut Vec::new()).await.map(drop)
 }
 

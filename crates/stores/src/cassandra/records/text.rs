@@ -2,12 +2,12 @@
 
 use super::super::settings::{KEY, is_plain};
 
-/// What a statement does.
+/// The operation of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verb {
     /// Reads a record.
     Read,
-    /// Reads records from a token on.
+    /// Reads records, starting at a token.
     Scan,
     /// Writes a record.
     Insert,

@@ -1,4 +1,4 @@
-//! Tests which writes are certainly refused, with a server that answers according to a script.
+//! Tests that a write counts as refused only if nothing was written, with a scripted server.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
