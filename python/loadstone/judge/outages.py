@@ -272,7 +272,7 @@ def outage_clause(outage: Outage, names: Mapping[VariantKey, str]) -> str:
 
 def lift_text(outage: Outage) -> str:
     """The time after which the fault was lifted: ` (lifted after 5.00 s)`; empty for a fault without a lift."""
-    borders = [borders_of(trial.faults) for trial in outage.trials]
+    borders = [borders_of(trial.faults) for trial in outage.trials if trial.faults]
     lengths = sorted(lift_ns - order_ns for order_ns, lift_ns in borders if lift_ns is not None)
     if not lengths:
         return ""
