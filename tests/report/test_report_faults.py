@@ -67,7 +67,8 @@ def test_answer_has_outage_recovery_and_loss() -> None:
     quorum, failures, comparison, *_ = judgement.further
     assert "outage 14.3 s (96.9 % interval 14.0 to 14.7 s, n=6)" in quorum
     assert (
-        "recovered 12.0 s after the order to lift the fault (median, 6 of 6); no acknowledged write lost in 6 kills" in quorum
+        "recovered 12.0 s after the order to lift the fault (median, 6 of 6); no acknowledged write lost in 6 kills"
+        in quorum
     )
     assert re.match(r"in QUORUM-kill-\d, [\d,]+ operations failed during the kill of ", failures)
     assert "outage is 88 % lower with ONE than" in comparison
@@ -113,7 +114,9 @@ def test_outage_is_paired_with_the_blocks_twin() -> None:
     for outage in summarize_outages(replace(results, trials=trials).variants, {}, settings):
         assert (outage.excess_ns, outage.blocks) == (5e8, REPEATS)
         middle = (REPEATS + 1) / 2
-        assert f", without the fault {middle:.2f} s (500 ms more, median of the differences)" in outage_clause(outage, {})
+        assert f", without the fault {middle:.2f} s (500 ms more, median of the differences)" in outage_clause(
+            outage, {}
+        )
 
 
 def test_early_recoveries_do_not_hide_late_ones() -> None:
@@ -121,9 +124,17 @@ def test_early_recoveries_do_not_hide_late_ones() -> None:
     outage, *_ = summarize_outages(results.variants, {}, Settings())
     for recovered, censored, text in [
         ((0.0, 0.0, 0.0), (), "recovered before the order to lift the fault (3 of 3)"),
-        ((0.0, 0.0, 9e9), (), "recovered before the order to lift the fault in 2 of 3, 9.00 s after that order in 1 of 3"),
+        (
+            (0.0, 0.0, 9e9),
+            (),
+            "recovered before the order to lift the fault in 2 of 3, 9.00 s after that order in 1 of 3",
+        ),
         ((0.0,), (40e9, 30e9), "recovered before the order to lift the fault (1 of 3), not within 30.0 s in 2 of 3"),
-        ((5e9,), (40e9, 41e9), "recovered 5.00 s after the order to lift the fault in 1 of 3, not within 40.0 s in 2 of 3"),
+        (
+            (5e9,),
+            (40e9, 41e9),
+            "recovered 5.00 s after the order to lift the fault in 1 of 3, not within 40.0 s in 2 of 3",
+        ),
     ]:
         assert recovery_text(replace(outage, recovered_ns=recovered, censored_ns=censored)) == text
 

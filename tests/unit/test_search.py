@@ -13,7 +13,7 @@ from loadstone.search.objective import parse_objective
 from loadstone.search.outcome import SearchOutcome
 from loadstone.search.probe import Probe, ProbeSample
 from loadstone.search.rule import Rule
-from loadstone.search.sentence import explain_search, outcome_sentence, short_of_rate
+from loadstone.search.sentence import explain_search, outcome_sentence, overlap_text, short_of_rate
 
 # Repeats that vary by 0.1 %.
 QUIET = (1.0, 1.001, 0.999)
@@ -372,3 +372,24 @@ def test_plain_data_become_a_rule() -> None:
         {"max": "throughput", "over": "rate", "from": None, "to": 4000, "such_that": "p99 < 1ms"}, 3, None
     )
     assert rule == Rule("rate", 1000, 4000, parse_objective("p99 < 1ms"), 3, 3, 0)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "has_overlap"),
+    [
+        ((8.0, 2.0, None), (3.0, 2.0, 8.0), True),
+        ((8.0, 4.0, 11.0), (3.0, 2.0, 4.0), False),
+        ((3.0, None, 8.0), (16.0, 8.0, None), False),
+        ((8.0, 2.0, None), (8.0, 2.0, 11.0), False),
+        ((8.0, 2.0, None), (None, None, None), False),
+    ],
+)
+def test_overlapping_brackets_leave_the_order_open(
+    first: tuple[float | None, ...], second: tuple[float | None, ...], has_overlap: bool
+) -> None:
+    rule = Rule("clients", 1, 64, parse_objective("p99 < 10ms"))
+    outcomes = [
+        SearchOutcome(rule, "found", load, low, high, decisions=(), probes=(), stopped="")
+        for load, low, high in (first, second)
+    ]
+    assert bool(overlap_text(outcomes)) == has_overlap

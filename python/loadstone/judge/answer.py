@@ -35,6 +35,7 @@ from loadstone.search.sentence import (
     knee_text,
     outcome_parts,
     outcome_sentence,
+    overlap_text,
     peak_text,
     summarize_knee,
 )
@@ -161,11 +162,7 @@ def compare_variants(judgement: Judgement, metrics: Sequence[str], matters: floa
         if is_held:
             # If all sides hold the rate, throughput is the rate, not a property of the systems.
             by_metric.pop(THROUGHPUT, None)
-        lead = (
-            ""
-            if rate is None
-            else f"at {units.format_rate(rate)}{achieved if is_held else ''}: "
-        )
+        lead = "" if rate is None else f"at {units.format_rate(rate)}{achieved if is_held else ''}: "
     omitted = [metric for metric in by_metric if prefix_of(metric)][CLAUSES_MAX:]
     stated = [every for metric, every in by_metric.items() if metric not in omitted]
     # If the confirmatory metric is withheld, the first exploratory metric states why there is no claim.
@@ -280,7 +277,8 @@ def summarize_searches(judgement: Judgement) -> Answer:
     parts = [(name_operations(claim), details) for claim, details in parts]
     first = [*zip(names, parts, strict=True)][:PARTS_MAX]
     claims = [f"{name}: {claim}" if name else claim for name, (claim, _) in first]
-    claim = "; ".join([*claims, *count_omitted(len(searches) - PARTS_MAX)])
+    overlap = overlap_text([search.outcome for search in searches])
+    claim = "; ".join(filter(None, [*claims, *count_omitted(len(searches) - PARTS_MAX), overlap]))
     if len(searches) == 1:
         outcome = searches[0].outcome
         clauses = [name_operations(outcome_sentence(outcome)) if outcome else UNFINISHED]

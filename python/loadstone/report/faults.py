@@ -242,7 +242,9 @@ def attempts_entry(trial: TrialResult) -> TableCell:
     attempted, rate = trial.value("connections.attempted"), trial.value("connections.attempt_rate")
     if attempted is None or not any(fault.kind != NO_FAULT for fault in trial.faults):
         return NONE
-    return TableCell(f"{attempted:,.0f}", "" if rate is None else f"at most {units.format_number(rate)}/s while unusable")
+    return TableCell(
+        f"{attempted:,.0f}", "" if rate is None else f"at most {units.format_number(rate)}/s while unusable"
+    )
 
 
 def describe_cut(fault: FaultRecord) -> str:
@@ -278,7 +280,7 @@ def losses(view: View, outages: Sequence[Outage]) -> Table:
     heads = ("variant", "faults with a loss", "writes lost", "greatest age", "guarantee", *COUNTS)
     note = (
         "The interval is for the probability of a loss per fault (Clopper and Pearson, 95 %); the writes lost are per"
-        " fault, and further counts are totals. A loss in a record that was written again after the fault is not visible"
+        " fault, and further counts are totals. A loss is invisible in a record that was written again"
     )
     return Table("Losses", columns(*heads), (Rows("", tuple(rows)),) if rows else (), (note,))
 

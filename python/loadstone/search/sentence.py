@@ -104,10 +104,14 @@ def summarize_knee(knee: Knee, whose: str) -> str:
 
 
 def mean_text(knee: Knee, over: Over) -> str:
-    """The loads whose mean is the plateau: `the adjusted mean of 2 to 16 clients`; for one load, `the adjusted level at 32 clients`."""
+    """The loads whose mean is the plateau: `the adjusted mean of 2 to 16 clients`.
+
+    For one load: `the adjusted level at 32 clients`.
+    """
     low, high = knee.ends
     most = units.load_over(high, over)
-    return f"the adjusted level at {most}" if low == high else f"the adjusted mean of {units.format_load(low)} to {most}"
+    text = f"level at {most}" if low == high else f"mean of {units.format_load(low)} to {most}"
+    return f"the adjusted {text}"
 
 
 def format_throughput(throughput: float) -> str:
@@ -162,8 +166,19 @@ def name_bracket(outcome: SearchOutcome) -> str:
         return f"bracket {low} to {high}{confidence}"
     if not (low or high):
         return "no bracket was found"
-    ends = f"at least {low}" if low else f"at most {high}"
-    return f"{ends}{confidence}; no {'upper' if low else 'lower'} end was found"
+    if low:
+        return f"at least {low}{confidence}; no upper end, as no higher load missed the objective in all trials"
+    return f"at most {high}{confidence}; no lower end, as no lower load met the objective in all trials"
+
+
+def overlap_text(outcomes: Sequence[SearchOutcome | None]) -> str:
+    """The consequence of two overlapping brackets; empty for other numbers of searches, and for equal answers."""
+    known = [outcome for outcome in outcomes if outcome is not None and outcome.load is not None]
+    if len(outcomes) != 2 or len(known) != 2 or known[0].load == known[1].load:
+        return ""
+    (low, high), (other_low, other_high) = ((outcome.low or 0.0, outcome.high or math.inf) for outcome in known)
+    is_overlapping = max(low, other_low) < min(high, other_high)
+    return "the brackets overlap, so it is undecided which answer is higher" if is_overlapping else ""
 
 
 def count_judged(outcome: SearchOutcome, load: float) -> str:

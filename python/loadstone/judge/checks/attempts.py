@@ -102,7 +102,7 @@ def find_unavailable_checks(trial: TrialResult, missing: Sequence[NotLooked]) ->
         reasons.setdefault(not_looked.reason, {})[not_looked.check] = None
     for reason, names in reasons.items():
         message = f"{reason}: {units.list_items([*names], len(names))} could not run"
-        yield Finding(INCOMPLETE, Severity.SUSPECT, message, "restore the trial's files if one is missing; otherwise, measure again", (trial.trial,))
+        yield Finding(INCOMPLETE, Severity.SUSPECT, message, "restore missing files, or measure again", (trial.trial,))
 
 
 def find_missing_repeats(trials: Sequence[TrialResult], missing: Sequence[str]) -> Iterator[Finding]:
