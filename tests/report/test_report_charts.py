@@ -130,9 +130,9 @@ def test_knee_is_drawn_where_claimed() -> None:
             "cassandra: knee 16 to 32",
         )
     assert scaling.sentences(View(judgement)) == [
-        "cassandra: throughput is highest at 32 clients, 56,100 op/s; 95 % of its plateau (the adjusted level at 32 clients,"
-        " 55,600 op/s) is reached between 16 and 32 clients; throughput falls below that level again between 32 and 64"
-        " clients, to 48,100 op/s at 64 clients",
+        "cassandra: throughput is highest at 32 clients, 56,100 op/s; 95 % of its plateau (the adjusted level at 32"
+        " clients, 55,600 op/s) is reached between 16 and 32 clients; throughput falls below that level again between"
+        " 32 and 64 clients, to 48,100 op/s at 64 clients",
         "scylla: throughput still rises at 64 clients (195,000 op/s)",
         "An adjusted mean or level is a geometric mean of medians, without the common shift of each block",
     ]
@@ -164,7 +164,8 @@ def test_sweep_of_one_system_has_one_series() -> None:
     assert scaling.sentences(view)[1].startswith("system scylla: throughput still rises at 64 clients")
     first = View(replace(judgement, results=replace(results, trials=results.trials[:42]), curves=judgement.curves[:1]))
     assert scaling.sentences(first)[0].startswith(
-        "throughput is highest at 32 clients, 56,100 op/s; 95 % of its plateau (the adjusted level at 32 clients, 55,600 op/s)"
+        "throughput is highest at 32 clients, 56,100 op/s; 95 % of its plateau (the adjusted level at 32"
+        " clients, 55,600 op/s)"
     )
 
 

@@ -243,7 +243,8 @@ def test_a_sweep_of_clients_names_its_knee(interleaved: bool) -> None:
 
 def test_late_throughput_collapse_is_reported_with_the_knee() -> None:
     assert judge_results(sweep(10, collapse=32)).answer.endswith(
-        " and 16 clients; throughput falls below that level again between 32 and 64 clients, to 4,990 op/s at 64 clients"
+        " and 16 clients; throughput falls below that level again between 32 and 64 clients, to 4,990 op/s"
+        " at 64 clients"
     )
 
 

@@ -338,7 +338,8 @@ def test_collapse_sentence_states_medians() -> None:
     assert knee.plateau < 8100
     text = knee_text(knee)
     assert text.startswith(
-        "throughput is highest at 16 clients, 8,100 op/s; 95 % of its plateau (the adjusted mean of 8 to 16 clients, 7,880"
+        "throughput is highest at 16 clients, 8,100 op/s; 95 % of its plateau (the adjusted mean of 8 to 16"
+        " clients, 7,880"
     )
     # The fit averages the last two loads.
     assert text.endswith("to 4,200 op/s at 64 clients")
@@ -364,6 +365,6 @@ def test_median_above_the_plateau_is_stated() -> None:
     }
     text = knee_text(find_knee(points))
     assert (
-        "levels off at 4,960 op/s, the adjusted mean of 2 to 64 clients (the highest median is 5,500 op/s, at 16 clients); 95 %"
-        in text
+        "levels off at 4,960 op/s, the adjusted mean of 2 to 64 clients (the highest median is 5,500 op/s, at 16"
+        " clients); 95 %" in text
     )
