@@ -177,6 +177,29 @@ def test_percentiles_of_imports_are_not_called_merged() -> None:
     assert (lead, "merged" in sweep.describe_table(View(judgement))) == ("Medians of the repeats.", True)
 
 
+def test_single_operation_type_has_no_repeated_panels() -> None:
+    results = report_support.scaling().results
+    titles = {}
+    for name, factor in (("equal", 1.0), ("slower", 1.5)):
+        trials = [
+            replace(
+                trial,
+                values={
+                    **trial.values,
+                    "all.p99": replace(
+                        trial.values["read.p99"], metric="all.p99", value=factor * trial.values["read.p99"].value
+                    ),
+                },
+            )
+            for trial in results.trials
+        ]
+        titles[name] = [
+            panel.title for panel in scaling.curves(View(judge_results(replace(results, trials=trials)))).panels
+        ]
+    assert titles["equal"] == ["throughput, op/s", "read p99", "read p50"]
+    assert titles["slower"] == ["throughput, op/s", "read p99", "p99", "read p50"]
+
+
 def test_every_load_is_a_joined_point() -> None:
     results = report_support.scaling().results
     loads = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)

@@ -83,20 +83,19 @@ class Line:
 def curves(view: View) -> Figure:
     """For each context, a panel of throughput and of each latency, with a line for each compared value."""
     grouped = group_lines(view)
-    metrics = panel_metrics(view)
+    metrics_of = {context: distinct_metrics(view, lines, panel_metrics(view)) for context, lines in grouped.items()}
     # With many contexts, each has fewer metrics.
     contexts = spread(sorted(grouped, key=natural_key), PANELS_MAX // 2)
-    every, metrics = len(grouped) * len(metrics), metrics[: max(PANELS_MAX // max(len(contexts), 1), 1)]
-    panels = [
-        panel for context in contexts for metric in metrics if (panel := draw(view, context, grouped[context], metric))
-    ]
+    most = max(PANELS_MAX // max(len(contexts), 1), 1)
+    chosen = [(context, metric) for context in contexts for metric in metrics_of[context][:most]]
+    panels = [panel for context, metric in chosen if (panel := draw(view, context, grouped[context], metric))]
     named = {line.name for lines in grouped.values() for line in lines}
     used = [value for value in figure.select_values(view) if view.short[value] in named]
     is_compared = bool(used) and view.dimension != view.load
     is_search = any(line.search for lines in grouped.values() for line in lines)
     intervals = "" if is_search else " with their intervals (↑: beyond the panel)"
     caption = f"Points are medians of the repeats{intervals}, joined in order of load."
-    if any(metric.startswith("all.") for metric in metrics):
+    if any(metric.startswith("all.") for _, metric in chosen):
         caption += " Percentiles without the name of an operation cover all operations."
     if any(line.knee is not None and line.knee.upper is not None for lines in grouped.values() for line in lines):
         caption += " The band is the knee: within it, throughput reaches 95 % of its plateau."
@@ -111,7 +110,7 @@ def curves(view: View) -> Figure:
         caption += " An infinite latency is drawn at the upper edge."
     if any(line.curve and line.curve.law for lines in grouped.values() for line in lines):
         caption += " The thin line is the Universal Scalability Law, where it fits within the noise of the repeats."
-    caption += figure.limits(view, len(contexts) * len(metrics), every, apart=is_compared)
+    caption += figure.limits(view, len(chosen), sum(map(len, metrics_of.values())), apart=is_compared)
     legend = figure.legend(view, used) if is_compared else ()
     return Figure("scaling", tuple(panels), caption, f"throughput and latency against {view.load}", legend=legend)
 
@@ -161,6 +160,17 @@ def panel_metrics(view: View) -> list[str]:
         names = [f"all.{statistic}", *(metric for metric in known if metric.endswith(f".{statistic}"))]
         listed += [metric for metric in names if metric in known and metric.count(".") == 1][:1]
     return [metric for metric in dict.fromkeys([*limits, THROUGHPUT, *listed]) if metric in known]
+
+
+def distinct_metrics(view: View, lines: Sequence[Line], metrics: Sequence[str]) -> list[str]:
+    """The metrics without repetitions. If there is only one operation type, its percentiles cover all operations."""
+    keys, cells = [key for line in lines for key in line.variants.values()], view.judgement.cells
+    samples_of: dict[str, list[object]] = {}
+    for metric in metrics:
+        samples: list[object] = [cells[key, metric].samples for key in keys if (key, metric) in cells]
+        if not samples or samples not in samples_of.values():
+            samples_of[metric] = samples
+    return list(samples_of)
 
 
 def objective_terms(search: Search) -> Sequence[Any]:
