@@ -25,7 +25,8 @@ FILE_WIDTHS = {1: 560, 2: 380, 3: 270}
 RATE_LABEL = "datum.value < 1 ? format(datum.value, '~g') : format(datum.value, '~s')"
 # Expressions for the labels of ticks in ns and in bytes.
 TIME_LABEL, SIZE_LABEL = (
-    "".join(
+    "datum.value == 0 ? '0' : "
+    + "".join(
         f"datum.value >= {factor:g} ? format(datum.value / {factor:g}, '~g') + ' {unit}' : " for factor, unit in larger
     )
     + f"format(datum.value, '~g') + ' {smallest}'"
