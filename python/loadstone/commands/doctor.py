@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> int:
 
 
 def parse_clients(text: str) -> int:
-    """Parses a number of clients. Raises UsageError."""
+    """Parses the number of clients. Raises UsageError."""
     plain = text.replace(",", "").replace("_", "")
     if not plain.isascii() or not plain.isdigit() or int(plain) == 0:
         raise UsageError(f'--clients must be a whole number of at least 1, got "{text}"', "write --clients 1000")

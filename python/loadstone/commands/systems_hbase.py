@@ -1,4 +1,4 @@
-"""`loadstone systems hbase` manages tables and regions of an HBase, whether the lab started it or not."""
+"""`loadstone systems hbase` manages tables and regions of an HBase cluster, whether or not the lab started it."""
 
 from __future__ import annotations
 
