@@ -99,7 +99,7 @@ class Trial:
 
     def close(self) -> None:
         """Terminates a running engine: revokes its lease, waits, and kills the engine if it does not exit."""
-        # Its output is closed first, because an engine that writes to a full pipe would never exit.
+        # The pipes for output are closed first, because an engine that writes to a full pipe would never exit.
         for stream in (self._pipe_named("stdout"), self._pipe_named("stderr"), self._pipe_named("stdin")):
             with contextlib.suppress(OSError):
                 stream.close()
@@ -134,7 +134,7 @@ class Trial:
             self._send_line('"heartbeat"')
 
     def _split_lines(self, descriptor: int, chunk: bytes) -> list[str]:
-        """The lines that a chunk completes; an empty chunk means the end, and completes the last line."""
+        """The lines that a chunk completes; an empty chunk marks the end, and completes the last line."""
         *whole, rest = (self._parts.pop(descriptor, b"") + chunk).split(b"\n")
         if chunk:
             self._parts[descriptor] = rest
