@@ -68,7 +68,7 @@ class Draw:
 
 
 def hash_fraction(text: str) -> float:
-    """A number from 0 (inclusive) to 1 (exclusive), computed from a uniform hash of a text."""
+    """A number from 0 (inclusive) to 1 (exclusive), computed from a uniform hash of the text."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big") / (1 << 48)
 
 
@@ -85,7 +85,7 @@ def draw_instants(fault: PlannedFault, seed: int, repeat: int) -> Draw:
 
 
 def value_within(span: tuple[float, float], turns: float) -> float:
-    """The value in a span at the relative position that is the fractional part of `turns`."""
+    """The value at a relative position in a span, which is the fractional part of `turns`."""
     return span[0] + turns % 1.0 * (span[1] - span[0])
 
 
