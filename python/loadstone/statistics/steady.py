@@ -103,8 +103,8 @@ def find_trend(y: Floats) -> tuple[float, float]:
 def kendall_test(y: Floats) -> tuple[float, float, float]:
     """The Theil–Sen slope per point, and the probabilities of an order that rises, or falls, at least as much.
 
-    They are exact up to 33 points without ties, and for the most extreme orders; otherwise, they follow from the normal
-    distribution (Kendall, Rank Correlation Methods, 1970, chapters 4 and 5). These are SciPy's limits.
+    The probabilities are exact up to 33 points without ties, and for the most extreme orders; otherwise, they follow
+    from the normal distribution (Kendall, Rank Correlation Methods, 1970, chapters 4 and 5). These are SciPy's limits.
     """
     n = len(y)
     first, second = np.triu_indices(n, 1)
@@ -169,9 +169,9 @@ def warm_up_end(series: Sequence[float] | Floats) -> int:
 
 
 def common_warm_up_end(series: Sequence[Sequence[float]]) -> int:
-    """`warm_up_end` of several series together, from the pointwise median of the series as shares of their medians.
+    """Applies `warm_up_end` to the pointwise median of several series, each divided by the median of its second half.
 
-    All series are used up to the length of the shortest series.
+    Longer series are cut to the length of the shortest.
     """
     known = [np.asarray(values, dtype=float) for values in series if len(values)]
     if not known:
