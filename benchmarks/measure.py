@@ -42,7 +42,7 @@ class Ratio:
 
 
 def ratio_of(pairs: Sequence[tuple[float, float]]) -> Ratio:
-    """The ratio first ÷ second over pairs measured next to each other."""
+    """The ratio first ÷ second of pairs that were measured consecutively."""
     ratios = sorted(a / b for a, b in pairs)
     n = len(ratios)
     best, level = 1, 0.0
@@ -124,7 +124,7 @@ def spec(arguments: list[str], engine: str = ENGINE) -> dict[str, object]:
 
 
 def trial(trial_spec: dict[str, object], engine: str = ENGINE) -> dict[str, Any]:
-    """Runs a trial; returns its summary, with the seconds taken by connecting."""
+    """Runs a trial; returns its summary, with the seconds that connecting took."""
     # Stdin must stay open: it is the lease.
     process = subprocess.Popen([engine, "trial"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdin is not None

@@ -1,7 +1,7 @@
 """Sorting compared with Hadoop's TeraSort, the machine's bound, GNU sort, and the disk.
 
 The comparison with Hadoop is also an experiment (``experiments/more/terasort-side-by-side.yaml``), which times the
-validation of the rows as well; here it is not timed, and the ratio is checked against a goal.
+validation of the rows as well. Here, the validation is not timed, and the ratio is checked against a goal.
 """
 
 from __future__ import annotations
