@@ -2,7 +2,7 @@
 
 Both tools run the same command line unthrottled. Only one of them runs at a time: the other is suspended by SIGSTOP, so
 that the JVM stays warm between its windows. A suspension is shorter than the request timeout of 12 s. The trials of
-``experiments/more/cassandra-stress-side-by-side.yaml`` are whole processes instead, each with the start of the JVM.
+``experiments/more/cassandra-stress-side-by-side.yaml`` are whole processes instead, including the start of the JVM.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-# The same default as in the Makefile: a binary left in another folder would be an old one.
+# The same default as in the Makefile: a binary in any other folder may be out of date.
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR") or CACHE / "loadstone" / "target")
 ENGINE = str(TARGET / "release" / "loadstone-engine")
@@ -83,7 +83,7 @@ def run(command: Sequence[str], stdin: str = "", environment: Mapping[str, str] 
 
 
 def marginal_cpu_ns(cpu_of: Callable[[int], float], few: int, many: int) -> float:
-    """CPU per operation in ns, as the difference between a long and a short run: start-up and warm-up cancel."""
+    """CPU time per operation, ns, as the difference between a long and a short run: start-up and warm-up cancel."""
     return (cpu_of(many) - cpu_of(few)) / (many - few) * 1e9
 
 

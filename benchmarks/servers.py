@@ -70,7 +70,7 @@ def sleep_cpu_us() -> float:
 
 
 def marginal_us(short: tuple[float, float], long: tuple[float, float], more: int) -> float:
-    """CPU per operation of the `more` operations in a long run, µs; each run is given by its CPU and its rate."""
+    """CPU per operation of the `more` operations in a long run, µs; each run is a pair of CPU time and rate."""
     return (long[0] - short[0]) / more * 1e6
 
 

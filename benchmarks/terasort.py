@@ -20,7 +20,7 @@ from loadstone.systems.base.files.maven import class_path
 from loadstone.systems.hdfs.system import OPENED
 
 HADOOP = "3.4.2"
-# Time that the report's cluster took to sort 10 GB.
+# The time that the cluster in Portworx's report took to sort 10 GB (experiments/hdfs-replication.yaml).
 REPORT_S = 284
 BOUND = str(TARGET / "release" / "examples" / "sort_bound")
 

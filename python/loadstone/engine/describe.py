@@ -95,7 +95,7 @@ class Description:
         return self.is_networked(store) or self.keeps_files(store)
 
     def store_properties(self, store: str) -> tuple[str, ...]:
-        """The properties of a store itself."""
+        """The properties that a store defines."""
         return self.stores[store].properties if store in self.stores else ()
 
     def is_property_of_others(self, store: str, name: str) -> bool:

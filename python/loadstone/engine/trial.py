@@ -31,7 +31,7 @@ LEASE_MS = 10_000
 # An engine gives its clients 5 s to finish, and then closes its store. An engine that takes longer is killed.
 GRACE_SECONDS = 10.0
 LOG_LINES = 200
-# The interval between calls of `idle` while waiting for events.
+# The interval between calls to `idle` while waiting for events.
 IDLE_SECONDS = 1.0
 
 Spec = dict[str, Any]
@@ -84,7 +84,7 @@ class Trial:
         return self._process.pid
 
     def start_at(self, unix_ns: int) -> None:
-        """Starts a waiting load (`wait_for_start`) at this time, which synchronises several engines."""
+        """Starts a waiting load (`wait_for_start`) at this time; a common time synchronises several engines."""
         self._send_line(json.dumps({"start_at": unix_ns}))
 
     def stop_load(self) -> None:

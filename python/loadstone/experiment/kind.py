@@ -132,7 +132,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class ObservedCommand:
-    """A command that does the work of a trial. The host is observed, as it is for engines."""
+    """A command that does the work of a trial. The host is observed, as during an engine phase."""
 
     # The stem of the command's file names: `<name>.stdout` and `<name>.stderr`.
     name: str
@@ -198,7 +198,7 @@ class Kind:
     stores: Callable[[], Collection[str]]
     # A short description of a variant.
     title: Callable[[Any], str]
-    # The loaded data, and the amount of work on it.
+    # The loaded data, and the amount of work on this data.
     data: Callable[[Any], Data]
     # Checks that raise LoadstoneError if a variant cannot be run.
     preflight: Callable[[Variant], Iterator[Callable[[], object]]]

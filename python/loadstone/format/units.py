@@ -77,7 +77,7 @@ def format_bandwidth(bytes_per_second: float) -> str:
 
 
 def format_duration(ns: float) -> str:
-    """A duration with three digits: 1.23 µs; 0 s, because an outage of 0 ns would look precise."""
+    """A duration with three digits: 1.23 µs. Zero is `0 s`, because `0 ns` would look precise."""
     return scale_number(ns, DURATIONS) if ns else "0 s"
 
 

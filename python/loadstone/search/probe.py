@@ -32,7 +32,7 @@ class ProbeSample:
     missed: str = ""
     # Whether only the load generator's lateness kept the trial from meeting the objective, so that it does not count.
     late: bool = False
-    # Whether only the number of operations was too small to judge the objective, which slow trials have most often.
+    # Whether only the number of operations was too small to judge the objective, which is typical of slow trials.
     sparse: bool = False
     # Whether the system failed, so that the trial has no figures and counts against the load.
     failed: bool = False

@@ -21,7 +21,7 @@ Counts = NDArray[np.float64]
 Window = Literal["before", "during", "returning", "after"]
 WINDOWS: tuple[Window, ...] = ("before", "during", "returning", "after")
 SECOND_NS = 1_000_000_000
-# Recovery: the share of the level before the fault, the length of a window, and the time for which it must last.
+# Recovery: the share of the level before the fault, the length of a window, and the time for which recovery must last.
 SHARE = 0.95
 WINDOW_NS = 5 * SECOND_NS
 WINDOW_NS_MIN = SECOND_NS
@@ -99,7 +99,7 @@ class Recovery:
 
 @dataclass(frozen=True)
 class Dip:
-    """The drop of the yield after an instant, until the end of the measurement."""
+    """The drop in yield from an instant to the end of the measurement."""
 
     # The sum of (1 - yield) × length, ns: the length of a full outage with the same loss.
     outage_ns: float
@@ -250,8 +250,8 @@ def find_recovery(load: OfferedLoad, line: NormalLevel, from_ns: int, until_ns: 
 
     A recovery begins with an interval and a window that are not below the line. From then on, a one-sided binomial test
     at level `ALPHA` must not find a larger share of windows below the line than before the fault. In addition, no
-    window, starting at any interval, may be a relapse: far below every window before the fault, and below half of their
-    median.
+    window, starting at any interval, may be a relapse: far below every window before the fault, and below half of the
+    median of these windows.
     """
     last = complete_length(load)
     end_ns = int(load.start_ns[last - 1] + load.length_ns[last - 1]) if last else 0

@@ -33,7 +33,8 @@ FLAT_RATIO = math.sqrt(2)
 # a smaller value reduces the plateau to the luckiest load, and a larger value counts a slow rise as part of the
 # plateau.
 ERRORS = 2.5
-# A median further from the fit than this many times the noise (ERRORS standard errors): the curve is not unimodal.
+# If a median differs from the fit by more than this many times the noise (ERRORS standard errors), the curve is not
+# unimodal.
 DEPARTURE = 2
 # The minimum number of repeats: two repeats have only three different resamples.
 REPEATS_MIN = 3

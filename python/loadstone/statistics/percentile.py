@@ -37,7 +37,7 @@ class Percentile:
 
 @dataclass
 class Population:
-    """All operations of a kind: the latencies of successes, the number of failures, and the bounds of censored ones."""
+    """All operations of a kind: latencies of successes, the number of failures, and bounds of censored operations."""
 
     well: Histogram = field(default_factory=Histogram)
     failed: int = 0

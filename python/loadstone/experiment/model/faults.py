@@ -149,7 +149,7 @@ class Recovered(FilePart):
     """The conditions under which the service counts as recovered."""
 
     share: Share = Field(default=0.95, examples=["95%"])
-    """The share of the level before the fault that must be reached."""
+    """The share of the pre-fault level that must be reached."""
 
     window: Length = Field(default=5.0, examples=["5s"])
     """The length of the windows that are compared; at least 12 windows must fit before the fault."""

@@ -100,7 +100,7 @@ class Reader:
             )
 
     def read_node(self, node: yaml.Node, above: tuple[yaml.Node, ...] = ()) -> Node:
-        """Converts a PyYAML node with the ancestors `above`. Raises ExperimentError if it is too large or recursive."""
+        """Converts a node whose ancestors are `above`. Raises ExperimentError if the node is too large or recursive."""
         location = self.location_of(node.start_mark.line)
         self._count += 1
         if self._count > NODES_MAX:
