@@ -1,4 +1,4 @@
-"""Compares two binaries of the engine in one run: CPU per operation and peak memory of the trials of (a) to (c).
+"""Compares two binaries of the engine in one run: CPU time per operation and peak memory of trials from (a) to (c).
 
 (d) measures the lab and involves no engine.
 """
@@ -29,7 +29,7 @@ class Case:
 
 
 def cases(scale: int) -> list[Case]:
-    """The trials of (a) to (c); `scale` times the minimum number of operations."""
+    """The trials of (a) to (c), with `scale` times the minimum number of operations."""
     few, many = 20_000 * scale, 100_000 * scale
     null = [
         Case("a", "null", "workloada", "run", 1, 1_000_000, 5 * many),
@@ -44,7 +44,7 @@ def cases(scale: int) -> list[Case]:
 
 
 def compare_with_before(engine: Path, only: str | None, work: Path, scale: int, repeats: int) -> None:
-    """The CPU per operation of `engine` ÷ the current engine's: up to `repeats` pairs, until the interval is narrow."""
+    """Prints CPU time per operation, `engine` ÷ current engine: up to `repeats` pairs, until the interval is narrow."""
     for case in cases(scale):
         if only not in (None, case.part):
             continue
@@ -85,7 +85,7 @@ def ycsb_arguments(case: Case, directory: Path) -> list[str]:
 
 
 def measure(case: Case, engine: str, directory: Path, load_store: Path) -> tuple[float, float]:
-    """CPU per operation of one trial, ns, and its peak memory, B."""
+    """CPU time per operation, ns, and peak memory, B, of one trial."""
     shutil.rmtree(directory, ignore_errors=True)
     if case.part == "b" and case.phase == "run":
         shutil.copytree(load_store, directory)

@@ -2,7 +2,7 @@
 
 Both tools run the same command line unthrottled. Only one of them runs at a time: the other is suspended by SIGSTOP, so
 that the JVM stays warm between its windows. A suspension is shorter than the request timeout of 12 s. The trials of
-``experiments/more/cassandra-stress-side-by-side.yaml`` are whole processes instead, each with the start of the JVM.
+``experiments/more/cassandra-stress-side-by-side.yaml`` are whole processes instead, including the start of the JVM.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from loadstone.runner.settling import await_replication
 from loadstone.systems.base.running_system import RunningSystem
 from loadstone.systems.cassandra.cql import Cql
 
-# At the start of a turn the queues fill again.
+# At the start of a turn, the queues fill again.
 SETTLE_S = 1.5
-# Rows of the commands, partitions of a profile.
+# The number of rows for commands, and of partitions for profiles.
 POPULATION, PARTITIONS = 200_000, 20_000
 ROW = re.compile(r"^\s*total,\s*(\d+),")
 REPLICATION = "{'class': 'SimpleStrategy', 'replication_factor': 1}"
@@ -56,7 +56,7 @@ PROFILES = {
 
 @dataclass(frozen=True)
 class Sample:
-    """The state of a tool when it printed a row: seconds, seconds of CPU, operations."""
+    """The state of a tool at a printed row: seconds, CPU seconds, operations."""
 
     at_s: float
     cpu_s: float
@@ -114,17 +114,17 @@ class Tool:
 
 
 def compare_turns(name: str, tools: dict[str, list[str]], line: list[str], options: argparse.Namespace) -> None:
-    """Interleaved turns of both tools on one command line."""
+    """Compares both tools on one command line, in interleaved turns."""
     running = {}
     try:
         for side, command in tools.items():
             running[side] = Tool.start([*command, *line])
-            # Fewer seconds for the engine, which compiles nothing while it runs.
+            # The engine needs fewer seconds, because it compiles nothing while it runs.
             time.sleep(options.warmup if side == "tool" else 5)
             running[side].process.send_signal(signal.SIGSTOP)
         turns: list[dict[str, tuple[float, float]]] = []
         for pair in range(options.pairs):
-            # Always in the same order: two consecutive turns of one tool would exceed the request timeout of the other.
+            # In a fixed order: during two consecutive turns of one tool, requests of the other tool would time out.
             turns.append({side: tool.measure_turn(options.seconds) for side, tool in running.items()})
             print(f"    pair {pair}: {turns[-1]}", flush=True)
         peaks = {side: tool.peak_bytes() for side, tool in running.items()}
@@ -148,7 +148,7 @@ def compare_turns(name: str, tools: dict[str, list[str]], line: list[str], optio
 
 
 def measure_start(tools: dict[str, list[str]], where: list[str], running: RunningSystem, repeats: int) -> None:
-    """Seconds from a tool's start until its first row is in the table. The schema already exists."""
+    """Prints the time from a tool's start until its first row is in the table. The schema already exists."""
     port = int(running.store_properties()["port"])
     line = ["write", "n=1", "cl=ONE", "no-warmup", "-pop", "seq=1..1", "-rate", "threads=1", *where]
     seconds: dict[str, list[float]] = {side: [] for side in tools}
@@ -172,7 +172,7 @@ def measure_start(tools: dict[str, list[str]], where: list[str], running: Runnin
 
 @contextlib.contextmanager
 def profiles(names: Sequence[str]) -> Iterator[dict[str, Path]]:
-    """Files with the profiles."""
+    """Yields the paths of temporary files with the profiles."""
     with tempfile.TemporaryDirectory(prefix="loadstone-bench-") as folder:
         paths = {}
         for name in names:
@@ -217,7 +217,7 @@ def main() -> int:
                     name = f"{command}, {threads} threads"
                     line = [command, "duration=60m", "cl=ONE", "no-warmup", *full, "-rate", f"threads={threads}"]
                     if re.search(options.only, name):
-                        # Compactions of the rows written last would slow the first turns only.
+                        # Otherwise, compactions of the rows written last would slow only the first turns.
                         await_replication(running.find_backlog, running.unseen_s)
                         compare_turns(name, tools, [*line, *where], options)
         else:

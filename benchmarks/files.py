@@ -1,7 +1,8 @@
 """Files: DFSIO compared with fio on local disks, and with Hadoop's TestDFSIO on HDFS, in one run, as ratios.
 
-``experiments/more/testdfsio-side-by-side.yaml`` compares the printed speeds of both. Here the bandwidth is from the
-engine's events, and the client's CPU is the difference between two runs, without the start of the JVM.
+``experiments/more/testdfsio-side-by-side.yaml`` compares the speeds that both tools print. Here, the bandwidth is
+from the engine's events, and the client's CPU time is the difference between two runs, which excludes the start of the
+JVM.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def fio(directory: Path, rw: str, block: int, size: int) -> Moved:
 
 
 def compare_with_fio(work: Path, size: int, repeats: int) -> None:
-    """(i) O_DIRECT with io_uring, one file: bandwidth and CPU of Loadstone ÷ fio's, and the cost of verification."""
+    """(i) O_DIRECT with io_uring, one file: bandwidth and CPU time, Loadstone ÷ fio, and the cost of verification."""
     if shutil.which("fio") is None:
         raise SystemExit("error: fio is not installed\nhint: apt-get install fio")
     directory = work / "files"
@@ -132,7 +133,7 @@ def hadoop_jars() -> str:
 
 
 def test_dfsio(java: Sequence[str], test: str, files: int, size: int, copies: int, home: Path) -> tuple[float, float]:
-    """Hadoop's TestDFSIO: its own throughput, MB/s, and the CPU seconds of the whole process."""
+    """Runs Hadoop's TestDFSIO; returns the printed throughput, MB/s, and the CPU seconds of the whole process."""
     results = home / "hadoop.log"
     results.unlink(missing_ok=True)
     own = f"-Dtest.build.data=/hadoop -Dmapreduce.framework.name=local -Ddfs.replication={copies}".split()
@@ -147,8 +148,8 @@ def test_dfsio(java: Sequence[str], test: str, files: int, size: int, copies: in
 def compare_with_testdfsio(work: Path, size: int, repeats: int, files: int = 4) -> None:
     """(j) HDFS on three data nodes of this machine: Hadoop's `Throughput`, Loadstone ÷ Hadoop, and the clients' CPU.
 
-    The CPU is the difference between a large and a small run: start-up is in both. Data are in memory if possible: a
-    disk would limit both clients equally.
+    The CPU time is the difference between a large and a small run, because both include the start-up. Data is in
+    memory if possible: a disk would limit both clients equally.
     """
     small = max(size // 8, 1)
     # Files of both tools, with three copies each.

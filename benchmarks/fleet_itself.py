@@ -1,7 +1,7 @@
 """The fleet measures itself: latency must not depend on the number of hosts. `benchmarks/fleet_itself.py [HOSTS …]`.
 
-A scripted server answers after 20 ms; 1,000 op/s. Needs root and Ray. Exit status 1 if p50 or mean differ by more than
-2 %, or p99 by more than 5 %, from the figures of the first number of hosts.
+A scripted server answers after 20 ms, at 1,000 op/s. Needs root and Ray. The exit status is 1 if p50 or mean
+differ by more than 2 %, or p99 by more than 5 %, from the figures for the first number of hosts.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ fleet: {{on: ray, address: "10.77.0.1:6379", engines: ENGINES, hosts: {{clients:
 
 
 def main() -> int:
-    """Prints the figures of each number of hosts."""
+    """Prints the figures for each number of hosts."""
     counts = [int(text) for text in sys.argv[1:]] or [1, 3, 10]
     figures: dict[int, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as home, boot_cluster(Path(home), max(counts), 0.02) as cluster:

@@ -1,4 +1,4 @@
-"""The cost of a fleet of many hosts for the lab, without Ray: `python benchmarks/fleet_scale.py [HOSTS [ENGINES]]`.
+"""The lab's cost for a fleet of many hosts, without Ray: `python benchmarks/fleet_scale.py [HOSTS [ENGINES]]`.
 
 Merges intervals of every host as the lab does, and simulates agents (tests/support/fleet_support.py).
 docs/concepts/scale.md has the figures.
@@ -26,7 +26,7 @@ from loadstone.fleet.merge import Merger
 from loadstone.fleet.remote import Remote
 
 INTERVALS = 5
-# Operations of an interval on one host, over all its engines.
+# Operations per interval on one host, over all the host's engines.
 OPERATIONS = 2000
 
 
@@ -36,12 +36,12 @@ def latencies(draw: random.Random) -> list[int]:
 
 
 def lines_of(k: int, templates: list[list[dict[str, Any]]]) -> list[str]:
-    """The k-th interval of each host; hosts share a few sets of latencies, which does not help the merger."""
+    """The k-th interval of each host; the hosts share a few sets of latencies, which does not speed up merging."""
     return [json.dumps(interval(k, outcomes), separators=(",", ":")) for outcomes in templates]
 
 
 def merge_intervals(hosts: int) -> dict[str, float]:
-    """The CPU time to merge one interval of all hosts, s, and the merger's largest memory, B."""
+    """The CPU time to merge one interval of all hosts, s, and the merger's peak memory, B."""
     draw = random.Random(1)
     pool = []
     for _ in range(20):

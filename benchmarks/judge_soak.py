@@ -1,9 +1,10 @@
 """How often does the judge claim a false difference, and how often does it find a true one?
 
 In twenty experiments without a difference, each claim is false; at 5 %, three or fewer of twenty are expected in 98 %
-of all cases (binomial). In twenty more, one side takes 10 % longer for each operation: at least 15 must be found.
-Both use the store `null`, whose `null.delay` sets the time of an operation. Exit status 1 if either fails. Run it on an
-idle machine: on a busy one the judge refuses more claims and finds fewer differences.
+of all cases (binomial). In twenty more, one side takes 10 % longer for each operation: at least 15 differences
+must be found. Both use the store `null`, whose `null.delay` sets the time of an operation. The exit status is 1 if
+either part fails. Run this on an idle machine: on a busy machine, the judge refuses more claims and finds fewer
+differences.
 """
 
 from __future__ import annotations

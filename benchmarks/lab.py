@@ -61,7 +61,7 @@ def measure_scale(work: Path, repeats: int, blocks: int = REPEATS) -> None:
 
 
 def small_commands(repeats: int) -> None:
-    """(d) CPU of commands on a run of a few trials, which the suite and scripts start often."""
+    """(d) CPU time of commands that scripts and the test suite start often, on a run of a few trials."""
     results = ROOT / "tests/fixtures/results"
     show = ["show", str(results / "v2")]
     # An installed Python keeps its bytecode; without it, each start compiles every module (0.1 s).
@@ -71,11 +71,11 @@ def small_commands(repeats: int) -> None:
         seconds = statistics.median(seconds_of)
         name = " ".join(word.removeprefix(f"{ROOT}/") for word in arguments)
         met = verdict(seconds <= SMALL_CPU_SECONDS)
-        print(f"(d) loadstone {name}: {seconds:.3f} s of CPU (goal {SMALL_CPU_SECONDS:g}): {met}")
+        print(f"(d) loadstone {name}: {seconds:.3f} s of CPU time (goal {SMALL_CPU_SECONDS:g}): {met}")
 
 
 def time_command(command: Sequence[str], times: int) -> tuple[float, int]:
-    """The median of a command's wall times, s, and the largest of its peaks of resident memory, B."""
+    """The median of a command's wall times, s, and the largest peak of resident memory, B."""
     seconds, peaks = [], []
     for _ in range(times):
         start = time.monotonic()
@@ -85,7 +85,7 @@ def time_command(command: Sequence[str], times: int) -> tuple[float, int]:
 
 
 def create_folder(path: Path, blocks: int) -> Folder:
-    """A result folder with synthetic figures, like an experiment's."""
+    """Writes the result folder of an experiment, with synthetic figures."""
     question = Question(text="Which of five stores holds most?", by="system", baseline="lmdb", at_least=blocks)
     folder = Folder.create_folder(path, "large", question, interleaved=True, environment={"environment": 1})
     draw = random.Random(1)

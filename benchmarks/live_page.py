@@ -81,7 +81,7 @@ def measure_running_paint(home: Path, blocks: int) -> Iterator[tuple[str, float,
 
 @contextmanager
 def browse(home: Path) -> Iterator[tuple[Page, str]]:
-    """A page of a browser that has the server's token, and the address of the list of results below `home`."""
+    """A browser page that has the server's token, and the address of the results list for `home`."""
     server = subprocess.Popen(
         command("serve", "results"), cwd=home, env=environment(home), stdout=subprocess.PIPE, text=True
     )
@@ -131,7 +131,7 @@ def scrape(address: str, stop: threading.Event) -> None:
 
 
 def measure_share(home: Path, seconds: int, viewers: int) -> tuple[float, float]:
-    """The CPU time of the server while a trial is measured, and the engine's, s; without viewers, of the metrics."""
+    """The CPU time of the server and of the engine during a window, s; without viewers, the server serves metrics."""
     text = SMALL.replace("duration: 200ms", f"duration: {seconds}s").replace("repeats: 3", "repeats: 2")
     lab = subprocess.Popen(
         command("run", experiment(home, text), *(["--live"] if viewers else ["--metrics-port", "0"])),
@@ -180,7 +180,7 @@ def parent(entry: Path) -> str:
 
 
 def main() -> int:
-    """Prints both figures; exit status 1 if a figure is above its bound."""
+    """Prints all figures; the exit status is 1 if a figure exceeds its bound."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, default in (("experiments", 200), ("trials", 50), ("blocks", 50), ("seconds", 20), ("viewers", 2)):
         parser.add_argument(f"--{name}", type=int, default=default)
@@ -201,7 +201,7 @@ def main() -> int:
             used, engine = measure_share(Path(home), options.seconds, viewers)
         shares.append(used / (options.seconds * WATCHED))
         load = f"{viewers} viewers" if viewers else "a scrape per second"
-        print(f"server with {load}: {used:.2f} s of CPU, {shares[-1]:.2%} of a processor")
+        print(f"server with {load}: {used:.2f} s of CPU time, {shares[-1]:.2%} of a processor")
         print(f"that is {used / engine:.2%} of the engine's {engine:.1f} s", flush=True)
     return int(max(paints) > PAINT_SECONDS or max(shares) > SHARE_MAX)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-# The same default as in the Makefile: a binary left in another folder would be an old one.
+# The same default as in the Makefile: a binary in any other folder may be out of date.
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR") or CACHE / "loadstone" / "target")
 ENGINE = str(TARGET / "release" / "loadstone-engine")
@@ -42,7 +42,7 @@ class Ratio:
 
 
 def ratio_of(pairs: Sequence[tuple[float, float]]) -> Ratio:
-    """The ratio first ÷ second over pairs measured next to each other."""
+    """The ratio first ÷ second of pairs that were measured consecutively."""
     ratios = sorted(a / b for a, b in pairs)
     n = len(ratios)
     best, level = 1, 0.0
@@ -83,7 +83,7 @@ def run(command: Sequence[str], stdin: str = "", environment: Mapping[str, str] 
 
 
 def marginal_cpu_ns(cpu_of: Callable[[int], float], few: int, many: int) -> float:
-    """CPU per operation in ns, as the difference between a long and a short run: start-up and warm-up cancel."""
+    """CPU time per operation, ns, as the difference between a long and a short run: start-up and warm-up cancel."""
     return (cpu_of(many) - cpu_of(few)) / (many - few) * 1e9
 
 
@@ -124,7 +124,7 @@ def spec(arguments: list[str], engine: str = ENGINE) -> dict[str, object]:
 
 
 def trial(trial_spec: dict[str, object], engine: str = ENGINE) -> dict[str, Any]:
-    """Runs a trial; returns its summary, with the seconds taken by connecting."""
+    """Runs a trial; returns its summary, with the seconds that connecting took."""
     # Stdin must stay open: it is the lease.
     process = subprocess.Popen([engine, "trial"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdin is not None

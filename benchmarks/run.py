@@ -29,7 +29,7 @@ BARE = str(TARGET / "release" / "examples" / "bare")
 
 
 def build() -> None:
-    """Builds the engine as users get it, and the bare loop, optimised."""
+    """Builds the engine as users get it, and an optimised bare loop."""
     # In a single command, the features of the examples' dependencies would also be enabled in the engine's binary.
     for parts in (["loadstone-engine"], ["loadstone-stores", "-p", "loadstone-storage", "--examples"]):
         subprocess.run(["cargo", "build", "--release", "-p", *parts], cwd=ROOT, check=True)

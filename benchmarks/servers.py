@@ -1,6 +1,6 @@
-"""Loadstone on real servers next to their own tools.
+"""Loadstone compared with the tools of real servers, in one run.
 
-cassandra-stress, redis-benchmark and HBase's PerformanceEvaluation, on one server, in one run. They are not
+The tools are cassandra-stress, redis-benchmark and HBase's PerformanceEvaluation. The comparisons are not
 experiments, because the figures of an experiment are for one process: (e) and (g) subtract the CPU of a short run from
 the CPU of a long run, and (f) is checked against a goal.
 """
@@ -70,7 +70,7 @@ def sleep_cpu_us() -> float:
 
 
 def marginal_us(short: tuple[float, float], long: tuple[float, float], more: int) -> float:
-    """CPU per operation of the `more` operations in a long run, µs; each run is given by its CPU and its rate."""
+    """CPU per operation of the `more` operations in a long run, µs; each run is a pair of CPU time and rate."""
     return (long[0] - short[0]) / more * 1e6
 
 
@@ -165,7 +165,7 @@ def compare_with_redis_benchmark(repeats: int, operations: int) -> None:
 
 
 def compare_with_performance_evaluation(repeats: int, few: int, many: int) -> None:
-    """(g) Rows per second, and client CPU per row, of HBase's own load generator, both without buffering."""
+    """(g) Rows per second, and client CPU per row, compared with HBase's load generator, both without buffering."""
     version, threads = "2.6.1-hadoop3", 4
     server = f"org.apache.hbase:hbase-server:{version}:test-jar:tests"
     evaluation = [f"org.apache.hbase:hbase-mapreduce:{version}:test-jar:tests", server]

@@ -1,7 +1,7 @@
 """Sorting compared with Hadoop's TeraSort, the machine's bound, GNU sort, and the disk.
 
 The comparison with Hadoop is also an experiment (``experiments/more/terasort-side-by-side.yaml``), which times the
-validation of the rows as well; here it is not timed, and the ratio is checked against a goal.
+validation of the rows as well. Here, the validation is not timed, and the ratio is checked against a goal.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from loadstone.systems.base.files.maven import class_path
 from loadstone.systems.hdfs.system import OPENED
 
 HADOOP = "3.4.2"
-# Time that the report's cluster took to sort 10 GB.
+# The time that the cluster in Portworx's report took to sort 10 GB (experiments/hdfs-replication.yaml).
 REPORT_S = 284
 BOUND = str(TARGET / "release" / "examples" / "sort_bound")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def count_lines(text: str) -> int:
-    """The lines of code of a source file, without blank lines, comments and its module of tests."""
+    """The lines of code of a source file, without blank lines, comments and the module of tests."""
     lines = re.split(r"#\[cfg\(test\)\]\n(?:pub\S* )?mod \w+ \{", text)[0].splitlines()
     return sum(1 for line in lines if line.strip() and not line.lstrip().startswith("//"))
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Lists the programs needed to build Loadstone that are missing on this machine, each with the command that installs it,
-# one per line; exit status 2 if any is missing. It runs only these programs, so it works on a minimal machine.
+# Lists the missing programs that a build of Loadstone needs, one per line, each with the command that installs the
+# program. The exit status is 2 if any is missing. It runs only these programs, so it works on a minimal machine.
 
 rust_needed=1.90 # Cargo.toml: rust-version
 python_needed=3.11

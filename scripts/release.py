@@ -32,7 +32,7 @@ def read_version(root: Path) -> str:
 
 
 def replace_versions(text: str, pattern: str, version: str) -> str:
-    """A text with every copy of the version replaced."""
+    """Replaces every copy of the version in text."""
     return re.sub(pattern, lambda match: match[0].replace(match[1], version), text)
 
 

@@ -1,6 +1,6 @@
 """A hook for mkdocs: pages from outside docs/, links to files that are not pages, and the list of rendered reports.
 
-mkdocs.yml names it; https://www.mkdocs.org/user-guide/configuration/#hooks describes the events.
+mkdocs.yml names this hook; https://www.mkdocs.org/user-guide/configuration/#hooks describes the events.
 """
 
 from __future__ import annotations
@@ -93,14 +93,14 @@ def add_pages(files: Any, config: Any) -> Any:
 
 
 def source_of(page: str) -> str:
-    """The path in the repository of a page of the site."""
+    """The repository path of a site page."""
     if page in PROJECT:
         return PROJECT[page]
     return f"experiments/{Path(page).name}" if page in list_experiments() else f"docs/{page}"
 
 
 def find_page(target: str) -> str | None:
-    """The path on the site of a file of the repository; None if it has no page."""
+    """The site path of a repository file; None if the file has no page."""
     pages = {source: page for page, source in PROJECT.items()}
     pages |= {path.relative_to(ROOT).as_posix(): page for page, path in list_experiments().items()}
     if target == HOME:
@@ -138,5 +138,5 @@ def replace_links(markdown: str, page: Any, **_: Any) -> str:
     return f"{text}\n{render_reports()}\n" if own == "reports/README.md" else text
 
 
-# The handlers of the events of mkdocs.
+# The handlers for mkdocs events.
 on_config, on_files, on_page_markdown = extend_navigation, add_pages, replace_links

@@ -1,8 +1,8 @@
 """Takes all processors away at random times, as a hypervisor does to its guests. Requires root; runs until killed.
 
-Every 2 to 14 seconds: mostly for 0.1 to 0.3 s, in 30 % of the cases for up to 0.8 s, and in 10 % for up to 1.7 s. Tests
-that run with it show which of their bounds depend on the machine. The kernel reserves 5 % of each second unless
-`/proc/sys/kernel/sched_rt_runtime_us` is -1.
+A stall begins 2 to 14 s after the previous stall. It lasts 0.1 to 0.3 s in 60 % of the cases, up to 0.8 s in 30 %, and
+up to 1.7 s in 10 %. Tests that run during stalls show which of their bounds depend on the machine. The kernel reserves
+5 % of each second unless `/proc/sys/kernel/sched_rt_runtime_us` is -1.
 """
 
 from __future__ import annotations

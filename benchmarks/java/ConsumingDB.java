@@ -7,8 +7,8 @@ import site.ycsb.DB;
 import site.ycsb.Status;
 
 /**
- * Does nothing, but builds every value: BasicDB never reads them, so a load on it measures no values at all. Our null
- * store always builds them.
+ * Does nothing, but builds every value. BasicDB never reads the values, so a load on BasicDB does not include the cost
+ * of building them. Loadstone's null store always builds every value.
  */
 public class ConsumingDB extends DB {
   private long sum;

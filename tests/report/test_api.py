@@ -292,7 +292,8 @@ def test_only_counting_attempts_are_read(tmp_path: Path) -> None:
 def test_missing_histograms_are_named(tmp_path: Path) -> None:
     folder = write_crafted(tmp_path / "crafted")
     run = loadstone.open(folder.path)
-    with pytest.raises(loadstone.LoadstoneError, match="1 of 3 trials has no histograms of the phase run, such as c"):
+    message = "1 of 3 trials has no histograms for the phase run, for example c"
+    with pytest.raises(loadstone.LoadstoneError, match=message):
         run.latencies("read")
     with pytest.raises(loadstone.LoadstoneError, match='no operation "scan"'):
         run.latencies("scan", filter="trial:b")

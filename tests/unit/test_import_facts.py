@@ -409,7 +409,7 @@ def test_compare_refuses_facts_for_folders(tmp_path: Path, capsys: pytest.Captur
     assert compare.main([str(tmp_path / "a.log"), str(tmp_path / "b.log"), "--fact", "records=1000"]) == 1
     assert "there are no results at" in capsys.readouterr().err
     assert compare.main([str(tmp_path), str(tmp_path), "--fact", "records=1000"]) == 1
-    assert "facts can be stated only for files of other tools" in capsys.readouterr().err
+    assert "facts can be stated only for files from other tools" in capsys.readouterr().err
 
 
 def test_stated_start_that_contradicts_the_log_is_named() -> None:

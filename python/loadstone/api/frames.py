@@ -14,21 +14,21 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-# Keys whose values are texts, which may contain characters with a meaning in YAML.
+# Keys with text values, which may contain characters that have a meaning in YAML.
 TEXT_KEYS = ("question",)
 
 
 def format_setting(key: str, value: Any) -> str:
-    """A key and value in the form that `--set` reads: a text as written, everything else as JSON, which is valid YAML.
+    """Formats a key and its value for `--set`: strings as written, all other values as JSON, which is valid YAML.
 
-    A text such as `5s` or `[1, 4]` is read as on the command line, unless the key requires a text.
+    A string such as `5s` or `[1, 4]` is parsed as on the command line, unless the key requires text.
     """
     is_plain = isinstance(value, str) and key not in TEXT_KEYS
     return f"{key}={value if is_plain else json.dumps(value)}"
 
 
 def require_table(name: str, names: Any) -> str:
-    """The name of a table. Raises LoadstoneError unless it is one of the names, a `Literal`."""
+    """Returns the table's name. Raises LoadstoneError unless `names`, a `Literal`, contains the name."""
     if name not in get_args(names):
         raise LoadstoneError(f'there is no table "{name}"', suggest_names(name, get_args(names), "the tables are"))
     return name

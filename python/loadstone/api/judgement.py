@@ -48,8 +48,8 @@ class Judgement:
     def figures(self) -> pa.Table:
         """A row for each metric of each variant: its median over repeats and, with six or more repeats, its interval.
 
-        `withheld` is the reason why the report does not show a figure. `low` and `high` are null if there is no
-        interval; `level` is the confidence level of the interval.
+        `withheld` states why the report does not show a figure. `low` and `high` are null if there is no interval;
+        `level` is the confidence level of the interval.
         """
         cells = list(self.judged.cells.values())
         estimates = [cell.estimate for cell in cells]
@@ -69,7 +69,8 @@ class Judgement:
         """A row for each metric and contender: `ratio` (contender ÷ baseline), its interval, `p`, and the `claim`.
 
         `claim` is better, worse, same, slight, none, impossible, refused, unranked or descriptive; `why` states the
-        reason for it. `exploratory` is false for the deciding metric. `p_adjusted` is `p` with Holm's correction.
+        reason for the claim. `exploratory` is false for the deciding metric. `p_adjusted` is `p` with Holm's
+        correction.
         """
         every = list(self.judged.comparisons)
         names = ("p", "p_adjusted", "effect", "test", "claim", "why", "exploratory")
@@ -131,7 +132,7 @@ class Judgement:
         """A row for each condition: `text`, `of`, `answer` (true, false, undecided), `value` with its interval, `unit`.
 
         `value` and `bound` are the same as in `figures`, unless a trial failed. `value` is null if nothing was
-        measured; `why` is the reason why a condition is undecided.
+        measured; `why` states why a condition is undecided.
         """
         every = self.judged.expectations
         return self._table(

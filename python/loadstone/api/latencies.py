@@ -40,8 +40,8 @@ class Latencies:
     def percentile(self, percent: float) -> Percentile:
         """A percentile (such as 99.9), ns, over every operation that was due; failed operations count as infinite.
 
-        `value` is the upper end of its bucket; `bound` is None if the value is exact, otherwise as in `Run.figures`.
-        Raises ValueError if there are no operations, or if the percentage is below 0 or above 100.
+        `value` is the upper end of the percentile's bucket; `bound` is None if the value is exact, otherwise as in
+        `Run.figures`. Raises ValueError if there are no operations, or if the percentage is below 0 or above 100.
         """
         if not 0 <= percent <= 100:
             raise ValueError(f"a percentage must be from 0 to 100, got {percent}")
@@ -50,7 +50,7 @@ class Latencies:
         return percentile
 
     def __add__(self, other: Latencies) -> Latencies:
-        """The sum of both. Raises ValueError if their buckets differ."""
+        """Merges two objects. Raises ValueError if their histograms have different buckets."""
         total = Population()
         total.add_population(self.population)
         total.add_population(other.population)

@@ -58,7 +58,7 @@ def describe_class(kind: type) -> Iterator[str]:
     if is_dataclass(kind):
         properties += [f"| `{field.name}` | `{field.type}` | |\n" for field in fields(kind)]
     if properties:
-        # A bar in a type would end the table cell.
+        # A vertical bar in a type would end the table cell.
         rows = [row.replace(" | None`", " or None`") for row in properties]
         yield from ("| property | type | meaning |\n|---|---|---|\n", *rows, "\n")
     for name, method in methods:

@@ -152,8 +152,8 @@ class Run:
         if lacking:
             raise LoadstoneError(
                 f"{len(lacking)} of {units.count_noun(len(selected.results.trials), 'trial')} "
-                f"{'has' if len(lacking) == 1 else 'have'} no histograms of the phase {phase}, "
-                f"such as {lacking[0]}",
+                f"{'has' if len(lacking) == 1 else 'have'} no histograms for the phase {phase}, "
+                f"for example {lacking[0]}",
                 "exclude them with `filter`; imported reports have only percentiles, in `figures`",
             )
         if not is_known:
@@ -164,7 +164,7 @@ class Run:
         return Latencies(total)
 
     def _logs(self, report: Callable[[LoadstoneError], None]) -> Iterator[tuple[str, str, dict[str, Population]]]:
-        """The trial, the phase and the populations by name of each histogram log; `report` receives damaged logs."""
+        """Yields the trial, the phase and the named populations of each histogram log; `report` receives errors."""
         from loadstone.importers.hlog import read_populations
 
         for trial in self.results.trials:
@@ -182,7 +182,10 @@ class Run:
         warnings.warn(f"omitted: {error.args[0]}", stacklevel=4)
 
     def filter(self, expression: str) -> Run:
-        """The trials that pass a filter such as `"system:lmdb AND -clients:(1 OR 2)"`. Raises LoadstoneError."""
+        """The trials that pass a filter such as `"system:lmdb AND -clients:(1 OR 2)"`.
+
+        Raises LoadstoneError if the filter is invalid.
+        """
         from loadstone.results.projection import filter_results
 
         return Run(filter_results(self.results, expression))

@@ -1,4 +1,4 @@
-"""`loadstone compare A B…` compares runs from different times, or files from other tools, with the first of them."""
+"""`loadstone compare A B…` compares runs, or files from other tools, with the first run or file."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def main(arguments: list[str]) -> int:
     check_gate(options.junit, results.question.expect)
     judgement = show_results(results, options)
     is_open = any(item.holds is None and item.unit == "×" for item in judgement.expectations)
-    # More runs do not state unknown facts.
+    # More runs do not supply unknown facts.
     lacks_only_facts = bool(judgement.comparisons) and all(
         item.verdict == Verdict.UNCHECKED
         and item.ratio.n >= REPEATS_MIN
@@ -75,7 +75,7 @@ def split_side(side: str, root: Path) -> list[str]:
 
 
 def group_numbered(sides: Sequence[str]) -> str:
-    """A command in which names that differ only in numbers are the runs of one side, as for `a-*.log b-*.log`.
+    """Suggests a command that groups names into sides if the names differ only in numbers, as in `a-*.log b-*.log`.
 
     Empty unless at least two sides would have several runs; also empty if a side already has several runs.
     """

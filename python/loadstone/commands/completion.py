@@ -194,12 +194,12 @@ def command_summary(catalogue: CommandCatalogue, name: str) -> str:
 
 
 def quote_text(text: str) -> str:
-    """A text without quotes and colons, which zsh and fish can read in single quotes."""
+    """Removes quotes and colons, so that zsh and fish can read the text in single quotes."""
     return text.replace("'", "").replace(":", "")
 
 
 def escape_roff(text: str) -> str:
-    """A text in which characters that are special in roff are escaped (groff(7))."""
+    """Escapes the characters that are special in roff (groff(7))."""
     escaped = text.rstrip().replace("\\", "\\e").replace("-", "\\-")
     escaped = re.sub(r"[^\x00-\x7f]", lambda match: f"\\[u{ord(match[0]):04X}]", escaped)
     return re.sub(r"^([.'])", r"\\&\1", escaped, flags=re.MULTILINE)

@@ -17,8 +17,8 @@ def main(arguments: list[str]) -> int:
     parser = CommandParser(
         "doctor",
         "Check whether this machine is fit for measuring. Exit status 0 if no check fails, 1 otherwise; warnings pass.",
-        "docs/reference/doctor.md describes the checks. Nothing is changed: run the suggested commands yourself. The\n"
-        "mechanisms of faults are tried on a temporary process, file system and control group.",
+        "docs/reference/doctor.md describes the checks. Nothing is changed: run the suggested commands yourself.\n"
+        "Fault mechanisms are tried on a temporary process, file system and control group.",
     )
     parser.add_argument(
         "--clients", metavar="N", default=str(CLIENTS), help="the number of clients to support (default: %(default)s)"
@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> int:
 
 
 def parse_clients(text: str) -> int:
-    """Parses a number of clients. Raises UsageError."""
+    """Parses the number of clients. Raises UsageError."""
     plain = text.replace(",", "").replace("_", "")
     if not plain.isascii() or not plain.isdigit() or int(plain) == 0:
         raise UsageError(f'--clients must be a whole number of at least 1, got "{text}"', "write --clients 1000")

@@ -65,7 +65,7 @@ def job_experiment(job: str, options: Sequence[str]) -> Loaded:
 
 
 def print_figures(console: Console, judgement: Judgement) -> None:
-    """Prints the figures of each job, with one row per direction and for syncs, and the judge's findings."""
+    """Prints the figures of each job, with one row per direction and one for syncs, and the judge's findings."""
     for trial in judgement.results.trials:
         console.print(jobs_table(judgement, trial))
         console.print(f"verdict: {worst_verdict(judgement.trials[trial.trial])}")

@@ -18,7 +18,7 @@ VERBS = {
     "check": "also compare versions and programs, and run `doctor` on every host; exit status 1 if a host is unfit",
     "stop": "stop all agents and load generators in the cluster, including the agents of other labs",
 }
-# Clock offsets must be known to within a tenth of an interval, which is 1 s unless a window is short.
+# Clock offsets must be known to within a tenth of an interval. An interval is 1 s, or less if a window is short.
 BOUND_NS_MAX = 100_000_000
 # The limits that `status` prints.
 LIMITS = {"nofile": "open files", "nproc": "processes"}
@@ -64,7 +64,7 @@ def stop_agents(options: Namespace) -> int:
 
 @contextmanager
 def open_fleet(options: Namespace) -> Iterator[Remote]:
-    """All hosts of the cluster as a fleet."""
+    """Yields a fleet that contains all hosts of the cluster."""
     from loadstone.fleet.ray import RayTransport
     from loadstone.fleet.remote import Remote
 
@@ -76,7 +76,7 @@ def open_fleet(options: Namespace) -> Iterator[Remote]:
 
 
 def describe_hosts(fleet: Remote, *, is_checked: bool) -> list[dict[str, Any]]:
-    """A row for each host, whose `problems` state why the host is unfit."""
+    """A row for each host; `problems` lists the reasons why the host is unfit."""
     from loadstone.format import units
 
     errors = fleet.survey(is_examined=is_checked)

@@ -88,7 +88,7 @@ def entry_cells(series: FigureHistory, entry: HistoryPoint) -> list[str]:
 
 
 def build_table(series: FigureHistory, has_chart: bool = True) -> Table:
-    """A series as a table; its chart draws the intervals on one axis."""
+    """A series as a table, optionally with a chart that shows the intervals on one axis."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for name in COLUMNS:
         table.add_column(name, justify="right" if name in ("n", "figure") else "left", overflow="fold")
@@ -118,7 +118,7 @@ def markdown_rows(series: FigureHistory) -> list[str]:
 
 
 def escape_markdown(text: str) -> str:
-    """A text escaped for Markdown, including tables."""
+    """Escapes text for Markdown, including table cells."""
     for mark in "\\`*_[]<>|":
         text = text.replace(mark, f"\\{mark}")
     return " ".join(text.split())

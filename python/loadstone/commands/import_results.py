@@ -16,7 +16,7 @@ def main(arguments: list[str]) -> int:
         "Import results from other tools, so that show, compare, check and report work with them: YCSB, go-ycsb,\n"
         "YCSB-cpp, cassandra-stress, cql-stress, scylla-bench, latte, TestDFSIO, TeraSort, HBase\n"
         "PerformanceEvaluation, fio, pgbench, sysbench, redis-benchmark, memtier_benchmark, hyperfine, HDR logs,\n"
-        "CSV, or JSON of any tool.",
+        "CSV, or JSON from any tool.",
         "A fact states something that no log contains: --fact clients=4 --fact data_nodes=3. Facts can also be in\n"
         "FILE.facts.yaml next to a file.",
     )
@@ -30,7 +30,7 @@ def main(arguments: list[str]) -> int:
         metavar="METRIC=PATH UNIT",
         action="append",
         default=[],
-        help="a figure in the JSON of any tool: 'throughput=$.tps op/s'",
+        help="a figure in JSON from any tool: 'throughput=$.tps op/s'",
     )
     parser.add_argument("--explain", action="store_true", help="also list the data read, and what was omitted and why")
     parser.add_argument(

@@ -17,7 +17,7 @@ EXPERIMENTS = (".yaml", ".yml")
 
 
 def open_results(name: str, root: Path, facts: Mapping[str, Scalar] = MappingProxyType({})) -> ResultSet:
-    """Reads the results at a path, or the latest results of an experiment; `facts` state data that a file lacks.
+    """Reads the results at a path, or the latest results of an experiment; `facts` supplies data that a file lacks.
 
     Raises LoadstoneError if there are no results, or if facts are stated for a result folder.
     """
@@ -29,7 +29,7 @@ def open_results(name: str, root: Path, facts: Mapping[str, Scalar] = MappingPro
     if facts:
         if not path.exists():
             folder_at(name, root)
-        message = f"facts can be stated only for files of other tools: {name} is a result"
+        message = f"facts can be stated only for files from other tools: {name} is a result"
         raise LoadstoneError(message, f"import its logs again: `loadstone import --fact {next(iter(facts))}=… LOG`")
     results = folder_at(name, root).load_results()
     return replace(results, path=path) if path.is_file() else results

@@ -169,16 +169,16 @@ def guard_command(run: Callable[[list[str]], int]) -> Callable[[list[str]], int]
 
 
 class PlainStream:
-    """Standard output or standard error without control characters, which a text from a file may contain.
+    """Standard output or standard error, with control characters replaced, because text from a file may contain them.
 
-    A `PlainConsole` writes to the stream itself: it replaces control characters before it adds its own.
+    A `PlainConsole` bypasses this class: the console replaces control characters before it adds escape sequences.
     """
 
     def __init__(self, stream: TextIO) -> None:
         self.rich_proxied_file = stream
 
     def write(self, text: str) -> int:
-        """Writes a text, in which control characters are replaced."""
+        """Writes text with control characters replaced."""
         return self.rich_proxied_file.write(replace_controls(text))
 
     def __getattr__(self, name: str) -> Any:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from loadstone.judge.judgement import Judgement
     from loadstone.results.folder import Folder
 
-# The environment variable that has the effect of --share-host, for scripts and tests.
+# The environment variable with the same effect as --share-host, for scripts and tests.
 SHARED = "LOADSTONE_SHARE_HOST"
 # The code that the process for the live page runs.
 SERVE = "import sys; from loadstone.cli import main; sys.exit(main())"
@@ -107,7 +107,7 @@ def carry_out(loaded: Loaded, name: str, options: Namespace) -> int:
 def run_experiment(
     loaded: Loaded, name: str, options: Namespace, console: Console, ending: Sequence[signal.Signals] = ()
 ) -> tuple[Folder, bool]:
-    """Runs the missing trials of an experiment; returns its folder, and whether any failed.
+    """Runs the missing trials of an experiment; returns the result folder, and whether any trial failed.
 
     The signals in `ending` end the run gracefully. Raises LoadstoneError.
     """
@@ -137,9 +137,9 @@ def run_experiment(
 
 
 def require_live_ports(options: Namespace) -> None:
-    """Refuses ports and missing packages of the live page and the metrics before anything runs.
+    """Checks the packages and ports for the live page and the metrics before anything runs.
 
-    Raises LoadstoneError.
+    Raises LoadstoneError if a package is missing or a port is in use.
     """
     if getattr(options, "live", False) or getattr(options, "metrics_port", None) is not None:
         from loadstone.commands.serve import require_packages
@@ -150,7 +150,7 @@ def require_live_ports(options: Namespace) -> None:
         "the metrics server": getattr(options, "metrics_port", None),
     }
     for name, port in ports.items():
-        # A run without either does not import the systems.
+        # Imported late: a run without these servers does not need the systems.
         if port:
             from loadstone.systems.base.startup import require_port
 
@@ -161,7 +161,7 @@ def require_live_ports(options: Namespace) -> None:
 def serve_live(folder: Folder, console: Console, options: Namespace) -> Iterator[None]:
     """Serves the live page and the metrics, if requested, from a separate process as long as the run lasts.
 
-    The standard input of that process is a lease: when this process exits for any reason, that process exits, too.
+    The server's standard input is a lease: when the lab exits for any reason, the server exits, too.
     """
     has_page, metrics_port = getattr(options, "live", False), getattr(options, "metrics_port", None)
     if not has_page and metrics_port is None:
@@ -204,7 +204,7 @@ def exclusive_host(name: str, options: Namespace) -> AbstractContextManager[Call
 
 
 def busy_host(options: Namespace) -> Iterator[str]:
-    """A warning if the run would be refused now, because another run is measuring on this host."""
+    """Yields a warning if another run is measuring on this host, because this run would be refused now."""
     from loadstone.runner.host_lock import HINT, find_holder
 
     if not (options.share_host or os.environ.get(SHARED)) and (other := find_holder()):
@@ -270,7 +270,7 @@ def file_digests(planned: Plan) -> dict[str, str]:
 
 
 def run_trials(loaded: Loaded, planned: Plan, folder: Folder, console: Console, retry_failed: bool) -> bool:
-    """Runs the missing trials; returns whether any failed. Finished trials are kept, however the run ends."""
+    """Runs the missing trials; returns whether any trial failed. Finished trials are kept, however the run ends."""
     from loadstone.experiment.plan.forecast import trial_seconds
     from loadstone.runner.progress import display
     from loadstone.runner.run import ExperimentRun

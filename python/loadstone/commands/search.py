@@ -146,7 +146,7 @@ def line_experiment(line: SearchCommand, spec: Spec) -> Loaded:
 
 
 def data_warning(store: str) -> Iterator[Mistake]:
-    """A warning that a search changes the data on servers, because this data is not copied."""
+    """Yields a warning if the store has servers: a search changes their data, which is not copied."""
     if describe_engine().is_networked(store):
         message = f"the search loads its records into an existing table of {store}, and every trial changes it"
         hint = "use servers and a table whose data you do not need, and empty the table first"
@@ -211,7 +211,7 @@ def belongs_to_store(key: str, patterns: Set[str]) -> bool:
 
 
 def take_address(store: str, properties: dict[str, str]) -> dict[str, Any]:
-    """The servers' address, in the form of the key `attach`; it is removed from the store's properties."""
+    """Removes the servers' address from the store's properties, and returns the value of the key `attach`."""
     host, port = describe_engine().address_properties(store) or ("", "")
     attach: dict[str, Any] = {"hosts": (properties.pop(host, "") or "127.0.0.1").split(",")}
     if text := properties.pop(port, ""):

@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> int:
         raise UsageError("--no-token needs a loopback address", "omit --no-token or --host")
     root = options.root
     if archive.is_archive(root):
-        # Members lie below `<experiment>/<time>/`.
+        # An archive's files are below `<experiment>/<time>/`.
         root = archive.unpack_archive(root).path.parents[1]
     if not root.is_dir():
         raise LoadstoneError(f"{root} is not a directory", "name a directory of results, or an archive (.zip)")
@@ -79,7 +79,7 @@ def require_packages() -> None:
 
 
 def find_root(path: Path) -> Path | None:
-    """The directory of results that contains a result folder, or the folder of an experiment; None for any other."""
+    """The directory of results above a result folder or an experiment's folder; None for any other path."""
     if is_like_folder(path):
         return path.parents[1] if len(path.parents) > 1 else path.resolve().parents[1]
     is_experiment = any(is_like_folder(inner) for inner in path.iterdir())

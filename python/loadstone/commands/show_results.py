@@ -64,7 +64,7 @@ def regroup_results(results: ResultSet, settings: Sequence[str], projection: Pro
 
 
 def replace_infinite(part: Any) -> Any:
-    """A document with null in place of NaN and infinity, which JSON lacks; a ratio to 0 is infinite."""
+    """Replaces NaN and infinity with null, because JSON lacks these numbers; a ratio to 0 is infinite."""
     if isinstance(part, dict):
         return {name: replace_infinite(value) for name, value in part.items()}
     if isinstance(part, list):
@@ -160,5 +160,5 @@ def judgement_document(judgement: Judgement) -> dict[str, Any]:
 
 
 def read_attributes(of: object, *names: str) -> dict[str, Any]:
-    """The named attributes of an object; all are None if there is no object."""
+    """The named attributes of an object, each None if the object is None."""
     return {name: None if of is None else getattr(of, name) for name in names}

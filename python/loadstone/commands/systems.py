@@ -220,7 +220,7 @@ def select_system(options: Namespace) -> RunningSystem:
 
 
 def select_server(options: Namespace) -> str | None:
-    """The server that the command line names, without the system's name, which `status` may prefix."""
+    """The name of the selected server, without the prefix that `status` may add."""
     name: str | None = options.server
     return name.rpartition("/")[2] if name else None
 
@@ -257,7 +257,7 @@ def show_servers(systems: Iterable[RunningSystem]) -> int:
 
 
 def server_title(system: str, process: ServerProcess) -> str:
-    """A server's name, prefixed by its system's name unless it already begins with that name."""
+    """A server's name, prefixed with the system's name unless this prefix is present."""
     return process.name if process.name.startswith(system) else f"{system}/{process.name}"
 
 

@@ -1,4 +1,4 @@
-"""`loadstone systems hbase` manages tables and regions of an HBase, whether the lab started it or not."""
+"""`loadstone systems hbase` manages tables and regions of an HBase cluster, whether or not the lab started it."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def parser_of(verb: str) -> CommandParser:
     elif verb != "class-path":
         parser.add_argument("table", metavar="TABLE")
     if verb == "create-table":
-        named = "HBase's name for it (default: %(default)s)"
+        named = "a name that HBase defines (default: %(default)s)"
         splits = "split at N keys, with the formula of YCSB's HBase binding"
         parser.add_argument("family", metavar="FAMILY")
         parser.add_argument("--splits", metavar="N", type=int, default=0, help=splits)

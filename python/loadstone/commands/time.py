@@ -142,7 +142,7 @@ def create_folder(commands: Sequence[Timed], options: Namespace) -> Folder:
 
 
 def build_parser() -> CommandParser:
-    """The parser; options that hyperfine has as well have the same names."""
+    """Builds the parser. Options that hyperfine also has keep their names."""
     command_line = CommandParser(
         NAME,
         "Time shell commands, interleaved, until the interval of their ratio is narrow; then judge the difference.",
@@ -254,7 +254,7 @@ def parse_shell(options: Namespace) -> list[str]:
 
 
 def vary_commands(commands: Sequence[Sequence[str]], parameters: Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
-    """Every command, with its setup and preparation, with every combination of the parameters that it uses.
+    """Expands each command, its setup and its preparation for every combination of the parameters in the command.
 
     Raises UsageError if no command uses a parameter.
     """

@@ -36,7 +36,7 @@ class Directory:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program on PATH or in JAVA_HOME, with its major version if it matters."""
+    """A program on PATH or in JAVA_HOME, with its major version if the version matters."""
 
     path: str
     major: int | None = None
@@ -73,7 +73,7 @@ class Machine:
     programs: Mapping[str, Program] = field(default_factory=dict)
     # The value of JAVA_HOME; empty if it is not set.
     java_home: str = ""
-    # The faults that this host does not support, each with the reason; None if they were not tried.
+    # The faults that this host does not support, each with the reason; None if no fault was tried.
     unsupported_faults: Mapping[str, str] | None = None
 
 

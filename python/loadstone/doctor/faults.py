@@ -1,4 +1,4 @@
-"""Checks which faults a host supports (`loadstone.faults.support` tries their mechanisms)."""
+"""Checks which faults a host supports (`loadstone.faults.support` tries the mechanisms)."""
 
 from __future__ import annotations
 

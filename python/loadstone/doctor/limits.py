@@ -79,7 +79,7 @@ def check_processes(machine: Machine, clients: int) -> CheckResult:
 
 
 def raise_group_limit(unit: str, needed: int) -> str:
-    """The command that allows a control group, which belongs to a systemd unit or a container, more threads."""
+    """The command that raises the thread limit of a control group, for a systemd unit or a container."""
     if unit:
         return f"sudo systemctl set-property {unit} TasksMax={needed}"
     return f"docker update --pids-limit {needed} CONTAINER   # or restart it with --pids-limit"

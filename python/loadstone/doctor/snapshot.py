@@ -93,7 +93,7 @@ def list_directories(results: Path, proc: Path) -> tuple[Directory, ...]:
 
 
 def free_bytes(path: Path) -> int | None:
-    """The number of bytes that this user may still write to the file system of a directory, which may not exist yet."""
+    """The bytes that this user may still write to a directory's file system. The directory need not exist."""
     path = path.absolute()
     there = next((parent for parent in (path, *path.parents) if parent.exists()), None)
     try:

@@ -43,7 +43,7 @@ def name_type(reference: str) -> str:
 
 
 def annotate_type(schema: dict[str, Any]) -> str:
-    """The Python type of a value."""
+    """The Python type for a JSON schema."""
     if "$ref" in schema:
         return name_type(schema["$ref"])
     if "anyOf" in schema:

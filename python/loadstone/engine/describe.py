@@ -39,7 +39,7 @@ class StoreInfo:
     # The secret properties, and the properties that name the directories of the store's files.
     secrets: tuple[str, ...]
     directories: tuple[str, ...]
-    # The properties that set the hosts of its servers, and their port.
+    # The properties for the servers' hosts and port.
     hosts: str | None = None
     port: str | None = None
 
@@ -95,11 +95,11 @@ class Description:
         return self.is_networked(store) or self.keeps_files(store)
 
     def store_properties(self, store: str) -> tuple[str, ...]:
-        """The properties of a store itself."""
+        """The properties that a store defines."""
         return self.stores[store].properties if store in self.stores else ()
 
     def is_property_of_others(self, store: str, name: str) -> bool:
-        """Whether other stores have a property, but not this one; false for a store that accepts any property."""
+        """Whether only other stores have this property; false for a store that accepts any property."""
         known = self.store_properties(store)
         if not known or any(fnmatchcase(name, pattern) for pattern in known):
             return False

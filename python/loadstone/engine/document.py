@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 Kind = TypeVar("Kind")
-# The reader of each type.
+# The validator of each type.
 _ADAPTERS: dict[Any, Any] = {}
 
 
 def read_document(kind: type[Kind], document: Any) -> Kind:
-    """Converts a document to a type; unknown fields are ignored. Raises ValueError with the first mistake."""
+    """Converts a document to a type; unknown fields are ignored. Raises ValueError with the first error."""
     return _validate_document(kind, "validate_python", document)
 
 
 def parse_document(kind: type[Kind], text: bytes) -> Kind:
-    """Converts a JSON text to a type; unknown fields are ignored. Raises ValueError with the first mistake."""
+    """Converts JSON text to a type; unknown fields are ignored. Raises ValueError with the first error."""
     return _validate_document(kind, "validate_json", text)
 
 

@@ -35,7 +35,7 @@ from loadstone.engine.event_types import (
 )
 from loadstone.engine.histogram import Histogram, decode_histogram
 
-# The counts of an interval, either in its own event or as later additions.
+# The counts of an interval, from the interval's event or from later additions.
 Counts = Interval | Earlier
 
 __all__ = [
@@ -102,7 +102,7 @@ def parse_event(line: str) -> Event:
 
 
 def merge_service_times(outcomes: Iterable[Outcome]) -> Histogram:
-    """The service times, ns, of all successful operations, added up over the outcomes of any intervals or engines."""
+    """The merged service times, ns, of all successful operations; outcomes may be from several intervals or engines."""
     histogram = Histogram()
     for outcome in outcomes:
         if outcome.operation not in TIMED_STEPS and outcome.status in WELL:

@@ -1,8 +1,8 @@
 """Decodes, encodes and adds HDR histograms in the engine's format, and computes their quantiles.
 
-The `hdrhistogram` package (0.10.8) is not used: it needs setuptools and pbr at run time, has C code and no types, and
-does not round ranks up, as the engine and Java's HdrHistogram do. The format is HdrHistogram's V2, bare or deflated, in
-base64 (Tene, <https://github.com/HdrHistogram/HdrHistogram>, `AbstractHistogram.encodeIntoByteBuffer`).
+The `hdrhistogram` package (0.10.8) is not used: it needs setuptools and pbr at run time, has C code and no types, and,
+unlike the engine and Java's HdrHistogram, does not round ranks up. The format is HdrHistogram's V2, bare or deflated,
+in base64 (Tene, <https://github.com/HdrHistogram/HdrHistogram>, `AbstractHistogram.encodeIntoByteBuffer`).
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Histogram:
         self.counts.update(other.counts)
 
     def value_at_quantile(self, share: float) -> int:
-        """The value that a `share` of all values (0.99 is 99 %) do not exceed, rounded up to the end of its bucket.
+        """The quantile for `share` (0.99 is the 99th percentile), rounded up to the end of its bucket.
 
         Raises ValueError if there are no values.
         """
@@ -135,7 +135,7 @@ def decode_histogram(text: str) -> Histogram:
 
 
 def decode_numbers(payload: bytes) -> Iterator[int]:
-    """Reads ZigZag LEB128 numbers of at most 9 bytes, whose last byte has no continuation bit."""
+    """Reads ZigZag LEB128 numbers of at most 9 bytes; a ninth byte has no continuation bit."""
     value = shift = 0
     for byte in payload:
         if shift == 56:

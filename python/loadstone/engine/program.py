@@ -1,7 +1,7 @@
 """Finds and runs the engine, the Rust program that drives the load.
 
-`loadstone ycsb` and similar commands run only this module and an exec, so the module imports only modules that are
-already loaded.
+`loadstone ycsb` and similar commands only run this module, which replaces the process with the engine. The module
+therefore imports only modules that are already loaded.
 """
 
 from __future__ import annotations

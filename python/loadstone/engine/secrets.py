@@ -1,8 +1,8 @@
-"""Hides secrets in texts: passwords in URLs, and values of variables such as `DB_PASSWORD` that an experiment uses.
+"""Hides secrets in text: passwords in URLs, and values of variables such as `DB_PASSWORD` that an experiment uses.
 
 A password in a property is recognised by the property's name (`describe_engine().is_secret`), and a password in a URL
-by its place. A secret inside another text, such as the JVM's arguments, is recognised only by its value, so values are
-kept here and searched for in all output. Like the environment, the list belongs to this process.
+by its position. A secret inside another text, such as the JVM's arguments, is recognised only by its value. Values are
+therefore kept here, and all output is searched for them. Like the environment, the list belongs to this process.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from loadstone.engine.describe import HIDDEN
 
 # Matches the names of variables with secret values.
 NAME = re.compile(r"pass|secret|token|credential|(^|_)(key|pw|pwd|auth)(_|$)", re.IGNORECASE)
-# The passwords in `jdbc:postgresql://h/d?user=u&password=p` and `redis://u:p@h`. A variable is not a value.
+# The passwords in `jdbc:postgresql://h/d?user=u&password=p` and `redis://u:p@h`, but not variables (`${NAME}`).
 IN_URL = re.compile(
     r"""([?&;]\w*passw(?:or)?d=)(?!\$\{)[^\s&;"']+|(://[^\s/:@"']*:)(?!\$\{)[^\s/@"']+(?=@)""", re.IGNORECASE
 )
@@ -30,12 +30,12 @@ def keep_secret(variable: str, value: str) -> None:
 
 
 def has_secret(text: str) -> bool:
-    """Whether a text contains a secret."""
+    """Whether text contains a secret."""
     return hide_secrets(text) != text
 
 
 def hide_secrets(text: str) -> str:
-    """A text with its secrets hidden, including secrets in JSON notation."""
+    """Hides the secrets in text, including secrets in JSON notation."""
     if text in _VALUES:
         return HIDDEN
     for value in sorted(_VALUES, key=len, reverse=True):

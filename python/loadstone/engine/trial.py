@@ -31,7 +31,7 @@ LEASE_MS = 10_000
 # An engine gives its clients 5 s to finish, and then closes its store. An engine that takes longer is killed.
 GRACE_SECONDS = 10.0
 LOG_LINES = 200
-# The interval between calls of `idle` while waiting for events.
+# The interval between calls to `idle` while waiting for events.
 IDLE_SECONDS = 1.0
 
 Spec = dict[str, Any]
@@ -84,7 +84,7 @@ class Trial:
         return self._process.pid
 
     def start_at(self, unix_ns: int) -> None:
-        """Starts a waiting load (`wait_for_start`) at this time, which synchronises several engines."""
+        """Starts a waiting load (`wait_for_start`) at this time; a common time synchronises several engines."""
         self._send_line(json.dumps({"start_at": unix_ns}))
 
     def stop_load(self) -> None:
@@ -99,7 +99,7 @@ class Trial:
 
     def close(self) -> None:
         """Terminates a running engine: revokes its lease, waits, and kills the engine if it does not exit."""
-        # Its output is closed first, because an engine that writes to a full pipe would never exit.
+        # The pipes for output are closed first, because an engine that writes to a full pipe would never exit.
         for stream in (self._pipe_named("stdout"), self._pipe_named("stderr"), self._pipe_named("stdin")):
             with contextlib.suppress(OSError):
                 stream.close()
@@ -134,7 +134,7 @@ class Trial:
             self._send_line('"heartbeat"')
 
     def _split_lines(self, descriptor: int, chunk: bytes) -> list[str]:
-        """The lines that a chunk completes; an empty chunk means the end, and completes the last line."""
+        """The lines that a chunk completes; an empty chunk marks the end, and completes the last line."""
         *whole, rest = (self._parts.pop(descriptor, b"") + chunk).split(b"\n")
         if chunk:
             self._parts[descriptor] = rest

@@ -1,1 +1,1 @@
-"""An experiment: its file, the mistakes in the file, and the planned trials."""
+"""An experiment: its file, the errors in the file, and the planned trials."""

@@ -54,7 +54,7 @@ class Loaded:
 def load_experiment(path: Path | str, scale: str | None = None, settings: Sequence[str] = ()) -> Loaded:
     """Reads an experiment file, applies the scale, and then applies each `key=value`.
 
-    Raises ExperimentError with all mistakes, including mistakes in scales that were not selected.
+    Raises ExperimentError with all errors, including errors in scales that were not selected.
     """
     path = find_moved(Path(path))
     tree, mistakes = read_tree(path)
@@ -74,7 +74,7 @@ def load_experiment(path: Path | str, scale: str | None = None, settings: Sequen
     mistakes += [*wrong, *examined.mistakes]
     for name, scale_tree in scales.items():
         if name != scale:
-            # Adds only mistakes in the scale itself: the other parts of the file were checked above.
+            # Adds only errors in the scale itself: the other parts of the file were checked above.
             of_scale = set(list_locations(scale_tree))
             checked = examine_tree(merge_trees(tree, scale_tree), bases)
             mistakes += [mistake for mistake in checked.mistakes if mistake.location in of_scale]
@@ -82,13 +82,13 @@ def load_experiment(path: Path | str, scale: str | None = None, settings: Sequen
 
 
 def find_moved(path: Path) -> Path:
-    """The path or, if it does not exist, the path to which the experiment was moved, if there is such a file."""
+    """The path of an experiment, which may have been moved; an existing path is returned unchanged."""
     new_path = path.parent / FORMER_FOLDER / path.name
     return new_path if not path.exists() and new_path.is_file() else path
 
 
 def load_command(document: Mapping[str, Any], command: str) -> Loaded:
-    """The experiment that corresponds to a front end's command line. Raises ExperimentError with all mistakes."""
+    """The experiment that corresponds to a front end's command line. Raises ExperimentError with all errors."""
     tree, mistakes = read_value(json.dumps(document), Location(0, command))
     assert isinstance(tree, MappingNode), "the document is a mapping"
     examined = examine_tree(expand_tree(tree), (Path(),))
@@ -96,7 +96,7 @@ def load_command(document: Mapping[str, Any], command: str) -> Loaded:
 
 
 def require_valid(examined: Context, mistakes: Sequence[Mistake]) -> Loaded:
-    """The validated experiment. Raises ExperimentError with all mistakes."""
+    """The validated experiment. Raises ExperimentError with all errors."""
     if mistakes:
         raise ExperimentError(mistakes)
     warnings = tuple(sorted(examined.warnings, key=lambda warning: warning.location))

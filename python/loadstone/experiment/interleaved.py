@@ -14,7 +14,7 @@ from loadstone.results.result_set import ResultSet
 from loadstone.statistics.estimate import REPEATS_MIN
 
 OLD, NEW = "old", "new"
-# The types of the parts of an experiment that are combined; a damaged file has other types.
+# The expected types of the parts that are combined; a damaged file may have other types.
 SHAPES: dict[str, type] = {"systems": dict, "vary": dict, "repeats": dict, "compare": dict}
 # Keys in which the experiments of two builds may differ.
 FREE = ("question", "systems", "seed", "compare", "expect", "directory", "timeout", "pilot")
@@ -68,7 +68,7 @@ def read_experiment(text: str) -> dict[str, Any]:
 
 
 def increase_repeats(repeats: dict[str, Any]) -> dict[str, Any]:
-    """The repeats with enough of them for a claim."""
+    """Raises the number of repeats to the minimum for a claim."""
     at_least = max(repeats.get("at_least") or REPEATS_MIN, REPEATS_MIN)
     at_most = repeats.get("at_most")
     return {**repeats, "at_least": at_least, **({} if at_most is None else {"at_most": max(at_most, at_least)})}
@@ -83,7 +83,7 @@ def is_combinable(old: dict[str, Any], new: dict[str, Any]) -> bool:
         return False
     rest = [{key: part for key, part in document.items() if key not in (*FREE, "repeats")} for document in (old, new)]
     for part in rest:
-        # Even if there is only one system, it may be a dimension.
+        # Even a single system may be a dimension.
         part["vary"] = {
             key: value for key, value in ((part.get("vary") or {}).get("matrix") or {}).items() if key != "system"
         }

@@ -40,7 +40,7 @@ Role = Literal["prepare", "warmup", "measure", "verify"]
 class EngineLaunch:
     """A phase that engines run: one launch, or several stages."""
 
-    # The stem of the names of its files: `<name>.hlog`.
+    # The stem of the phase's file names: `<name>.hlog`.
     name: str
     role: Role
     # Creates the spec, or the specs of consecutive stages, from the data directory and the seed.
@@ -50,7 +50,7 @@ class EngineLaunch:
 
     @property
     def prefix(self) -> str:
-        """The prefix of the metrics of its figures."""
+        """The prefix of the phase's metric names."""
         return "" if self.role == "measure" else f"{self.name}."
 
     def list_stages(self, directory: Path, seed: int) -> LaunchStages:
@@ -132,9 +132,9 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class ObservedCommand:
-    """A command that does the work of a trial. The host is observed, as it is for engines."""
+    """A command that does the work of a trial. The host is observed, as during an engine phase."""
 
-    # The stem of the names of its files: `<name>.stdout` and `<name>.stderr`.
+    # The stem of the command's file names: `<name>.stdout` and `<name>.stderr`.
     name: str
     # Creates the arguments of the command.
     arguments: Callable[[CommandContext], Sequence[str]]
@@ -160,7 +160,7 @@ Phase = EngineLaunch | ObservedCommand
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """The data of a variant, and the amount of work on it."""
+    """The data of a variant, and the amount of work on this data."""
 
     records: int
     record_bytes: int
@@ -172,7 +172,7 @@ class Data:
     place: str = field(default="", compare=False)
     # Whether the data is loaded before the work. If the work only writes, each trial defines empty tables instead.
     loaded: bool = field(default=True, compare=False)
-    # The size of the rows that an operation writes or reads, in bytes, if it may have many rows.
+    # The bytes of all rows that an operation writes or reads, if an operation may have many rows.
     operation_bytes: int = field(default=0, compare=False)
     # For work of fixed size: the bytes that it transfers, or its duration.
     moved_bytes: int = 0
@@ -188,33 +188,33 @@ class Data:
 
 @dataclass(frozen=True)
 class Kind:
-    """A workload kind. Its functions receive `work`: its keys at one point, with every template rendered."""
+    """A workload kind. Its functions receive `work`: the kind's keys at one point, with every template rendered."""
 
-    # The model of its keys, which are below its name in `workload`; YCSB's keys are directly in `workload`.
+    # The model of the kind's keys, which are below its name in `workload`; YCSB's keys are directly in `workload`.
     keys: type[FilePart]
-    # Whether it can run for any length of time, so that `measure` determines its end.
+    # Whether the work can run for any length of time, so that `measure` determines its end.
     steady: bool
-    # The stores that it can use.
+    # The stores that the kind can use.
     stores: Callable[[], Collection[str]]
     # A short description of a variant.
     title: Callable[[Any], str]
-    # The loaded data, and the amount of work on it.
+    # The loaded data, and the amount of work on this data.
     data: Callable[[Any], Data]
     # Checks that raise LoadstoneError if a variant cannot be run.
     preflight: Callable[[Variant], Iterator[Callable[[], object]]]
     # The phases of a trial, in order.
     phases: Callable[[Variant, Experiment], Sequence[Phase]]
-    # Validates its keys at a path, and fills in defaults.
+    # Validates the kind's keys at a path, and fills in defaults.
     check: Callable[[Context, Keys, Any], None] = lambda *_: None
-    # Yields the keys because of which the workload, at a point, changes data that later trials use.
+    # Yields the keys with which the workload, at a point, changes data that later trials use.
     changing: Callable[[Context, Keys, Any, Point], Iterator[str]] = lambda *_: iter(())
-    # Combines its keys with other parts of the experiment.
+    # Combines the kind's keys with other parts of the experiment.
     work: Callable[[Any, Experiment], Any] = lambda keys, _: keys
-    # The files that define its work.
+    # The files that define the work.
     files: Callable[[Any], Sequence[Path]] = lambda _: ()
-    # The figures compared by default, which depend on its keys; if empty, throughput and latencies.
+    # The figures compared by default, which depend on the kind's keys; if empty, throughput and latencies.
     metrics: Callable[[Any], Sequence[str]] = lambda _: ()
-    # The operations that it performs, which depend on its keys; None if it may perform any operation.
+    # The operations of the work, which depend on the kind's keys; None if the work may have any operation.
     operations: Callable[[Any], Collection[str] | None] = lambda _: None
     # Facts about a phase, for the results.
     facts: Callable[[Sequence[EndedLaunch]], Mapping[str, Scalar]] = lambda _: {}
@@ -224,25 +224,25 @@ class Kind:
     failure: Callable[[Sequence[EndedLaunch]], Note | None] = lambda _: None
     # The place of a trial's files: a directory, or None for a device without a file system.
     place: Callable[[Any, Path], Path | None] = lambda _, directory: directory
-    # Whether the engine's clients do its work, so that each engine of a fleet needs at least one client.
+    # Whether the engine's clients do the work, so that each engine of a fleet needs at least one client.
     clients: bool = True
-    # Whether hosts other than this machine can do its work.
+    # Whether hosts other than this machine can do the work.
     remote: bool = False
-    # Whether another tool's program does its work: each host of a fleet runs it once.
+    # Whether another tool's program does the work: each host of a fleet runs the program once.
     is_program: bool = False
-    # Whether a ledger can record its writes.
+    # Whether a ledger can record the writes.
     ledger: bool = False
-    # Its keys that are shell commands: they may use names whose values are known only at run time.
+    # The keys that are shell commands, which may use names whose values are known only at run time.
     commands: Collection[str] = ()
-    # The commands in which the names in SHARED are, on other hosts, each host's share.
+    # The commands in which, on other hosts, the value of a name in SHARED is the host's share of the load.
     shared: Collection[str] = ()
-    # For work of fixed size: the keys of the experiment file that are allowed, because its commands may use them.
+    # For work of fixed size: the keys of the experiment file that are allowed, because commands may use them.
     passed: Collection[str] = ()
-    # Its keys in which braces are literal text.
+    # The keys in which braces are literal text.
     literal: Collection[str] = ()
 
 
-# The names of a trial's load, which the hosts of a fleet divide among themselves.
+# The template names for a trial's load, which the hosts of a fleet share.
 SHARED = ("clients", "rate", "operations")
 KINDS: dict[str, Kind] = {}
 # The kind whose keys are directly in `workload`.
@@ -263,7 +263,7 @@ def kind_of(variant: Variant) -> Kind:
 
 
 def default_metrics(experiment: Experiment) -> list[str]:
-    """The figures compared by default for the workload kinds or the stages of a rate; if empty, the judge's."""
+    """The figures compared by default for the workload kinds or the stages of a rate; if empty, the judge chooses."""
     metrics = [
         metric
         for workload in experiment.all_workloads.values()

@@ -1,4 +1,4 @@
-"""Mistakes in an experiment file: the problem, the place, and a remedy."""
+"""Errors and warnings about an experiment file: the problem, the place, and a remedy."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class Mistake:
 
 
 class ExperimentError(LoadstoneError):
-    """All mistakes in an experiment, in the order of its lines."""
+    """All errors in an experiment, in the order of the file's lines."""
 
     exit_status = 2
 
     def __init__(self, mistakes: Iterable[Mistake]) -> None:
-        # Removes duplicates: an alias may be used several times, and a mistake in the file recurs in each scale.
+        # Removes duplicates: an alias may be used several times, and an error in the file recurs in each scale.
         self.mistakes = tuple(sorted(dict.fromkeys(mistakes), key=lambda mistake: mistake.location))
         first = self.mistakes[0]
         super().__init__(f"{first.message} ({first.location})", first.hint)
@@ -53,5 +53,5 @@ class ExperimentError(LoadstoneError):
 
 
 def raise_mistake(location: Location, message: str, hint: str) -> NoReturn:
-    """Raises a single mistake that prevents any further checks."""
+    """Raises a single error that prevents any further checks."""
     raise ExperimentError([Mistake(location, message, hint)])

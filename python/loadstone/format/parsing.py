@@ -72,13 +72,13 @@ def parse_size(value: object) -> int:
 
 
 def normalize_spelling(value: object) -> str:
-    """A value in one spelling, also within a longer text: `TRUE` and `1` become equal, as do fio's `4k` and 4096."""
+    """Normalises the spelling of values, also within longer text: `TRUE` equals `1`, and fio's `4k` equals 4096."""
     text = SEPARATOR.sub("", str(value).casefold().strip())
     return WORD.sub(lambda word: normalize_word(word[0]), text)
 
 
 def normalize_word(text: str) -> str:
-    """A word in lower case; a truth value as `1` or `0`, and a size in bytes."""
+    """Converts a word to lower case, a truth value to `1` or `0`, and a size to bytes."""
     if text in TRUTHS:
         return str(int(TRUTHS[text]))
     try:

@@ -20,7 +20,7 @@ DIGITS_MIN, DIGITS_MAX = 3, 6
 BOUNDS = {"at_least": "at least", "at_most": "at most"}
 # The space after the counted noun in a phrase.
 PHRASE = re.compile(r" (?=of |outside )")
-# The numbers of digits that are tried to distinguish a share from a related share.
+# The digit counts to try until a share and its limit look different.
 SHARE_DIGITS = range(2, 8)
 
 
@@ -36,7 +36,7 @@ def format_rate(operations_per_second: float) -> str:
 
 
 def exact_rate(operations_per_second: float) -> str:
-    """A single measurement, with two decimals and at most DIGITS_MAX digits: 1,770.70, 152,416, 7 op/s."""
+    """A single measured rate, with two decimals and at most DIGITS_MAX digits: 1,770.70, 152,416, 7 op/s."""
     decimals = 2 if abs(operations_per_second) < 10 ** (DIGITS_MAX - 2) else 0
     return f"{operations_per_second:,.{decimals}f}".removesuffix(".00") + " op/s"
 
@@ -77,7 +77,7 @@ def format_bandwidth(bytes_per_second: float) -> str:
 
 
 def format_duration(ns: float) -> str:
-    """A duration with three digits: 1.23 µs; 0 s, because an outage of 0 ns would look precise."""
+    """A duration with three digits: 1.23 µs. Zero is `0 s`, because `0 ns` would look precise."""
     return scale_number(ns, DURATIONS) if ns else "0 s"
 
 
@@ -87,9 +87,9 @@ def format_size(number_of_bytes: float) -> str:
 
 
 def digit_carried(number: float, side: float | None) -> int | None:
-    """The power of ten of the last significant digit: the first digit of `side`, the larger side of the interval.
+    """The power of ten of a figure's last digit, as for the first digit of `side`, the larger side of the interval.
 
-    A figure has at least three digits. None without an interval.
+    A figure has DIGITS_MIN to DIGITS_MAX digits. None without an interval.
     """
     if side is None or not number or not math.isfinite(number) or not math.isfinite(side):
         return None
@@ -190,7 +190,7 @@ def format_alike(numbers: Sequence[float], unit: str, last: Sequence[int | None]
     factor, name = next((scale for scale in SCALED[unit] if least >= scale[0]), SCALED[unit][-1])
     digits = 0 if factor == 1 else 3 if least < 10 * factor else 2 if least < 100 * factor else 1
     if unit == "B/op" and least < 10:
-        # As in `format_figure`, there are fractions of a byte if operations move few bytes.
+        # As in `format_figure`, fractions of a byte are shown if operations move few bytes.
         digits = max(count_decimals(number) for number in numbers if 0 < abs(number) < 10)
     name += unit[1:] if unit.startswith("B/") else ""
     return [
@@ -240,8 +240,10 @@ def format_clock(seconds: float) -> str:
 
 
 def draw_sparkline(numbers: Sequence[float], width: int) -> str:
-    """A block for each number, whose height is its share of the largest; if there are more than `width` numbers, each
-    block is a mean."""
+    """A chart with one block per number, as high as the number's share of the maximum.
+
+    If there are more than `width` numbers, each block shows a mean.
+    """
     bucket_size = max(-(-len(numbers) // width), 1)
     means = [
         sum(part) / len(part) for part in (numbers[at : at + bucket_size] for at in range(0, len(numbers), bucket_size))

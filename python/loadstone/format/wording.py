@@ -1,4 +1,4 @@
-"""The wording of figures, intervals, ratios, metrics and foreign texts."""
+"""The wording of figures, intervals, ratios, metrics and facts, and safe printing of text from files."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ SURVIVES = {
 
 
 def replace_controls(text: str) -> str:
-    """A text from a file or a command line without control characters, which could change a terminal's contents."""
+    """Replaces control characters in text from a file or a command line; they could change a terminal's contents."""
     return CONTROL.sub("\ufffd", text)
 
 
 LOWER_MIN = 0.01
-# For processes, the kernel counts pages and not device requests (`/proc/<pid>/io`).
+# For processes, the kernel counts pages, not device requests (`/proc/<pid>/io`).
 PROCESS_IO = re.compile(r"^((?:load )?(?:engine|server).*) (read|written)$")
 # In a label, "engine" would be read as a storage engine.
 ENGINE = re.compile(r"^(load )?engine(?= )")
@@ -86,7 +86,7 @@ def estimate_text(estimate: IntervalLike, unit: str, bound: str | None = None) -
 
 
 def figure_digit(estimate: IntervalLike, unit: str) -> int | None:
-    """The power of ten of an estimate's last digit; None if the unit decides."""
+    """The power of ten of an estimate's last digit; None if the unit determines the digits."""
     last = last_digit(estimate)
     if last is None and unit == "op/s":
         # Without an interval, a figure has no more digits than with a wide interval.
@@ -159,7 +159,8 @@ def is_lower(ratio: float) -> bool:
 def change_interval(estimate: IntervalLike, dash: str = DASH) -> str:
     """The interval that follows `change_text`: `1.27–1.67`, or for a ratio below 1 `58–64 %` or `98 % lower to 4.64×`.
 
-    Empty if it is missing or open."""
+    Empty if an end is missing, 0 or infinite.
+    """
     low, high = estimate.low, estimate.high
     if low is None or high is None or not (low > 0 and math.isfinite(high)):
         return ""
@@ -217,5 +218,5 @@ def fact_value(name: str, value: object) -> str:
 
 
 def parse_digits(value: object) -> int | None:
-    """The number in a text of digits, as in facts from an engine; None for any other value."""
+    """The number in a string of digits, as in facts from an engine; None for any other value."""
     return int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 20 else None

@@ -87,7 +87,7 @@ class Climb(Path):
         self.tried: dict[float, Sequence[ProbeSample]] = {}
 
     def find_knee(self) -> SearchOutcome:
-        """The outcome. Raises WantedError."""
+        """Finds the knee. Raises WantedError while another trial is needed."""
         stopped = self.ascend_loads()
         if not self.tried:
             return self.outcome_without_loads()
@@ -166,7 +166,7 @@ class Way(Path):
         self.twice = False
 
     def find_limit(self) -> SearchOutcome:
-        """The outcome. Raises WantedError."""
+        """Finds the highest load. Raises WantedError while another trial is needed."""
         self.climb_loads()
         if self.low is None and self.high is None:
             return self.outcome_without_loads()
@@ -231,7 +231,7 @@ class Way(Path):
                 return low, f"the limit of {units.count_noun(most, 'load')} between doublings was reached"
             go = self.decide_load(middle)
             if go is None:
-                # Earlier trials may have tried other loads below it.
+                # Earlier trials may have tried other loads below this one.
                 wall, below = self.wall, [load for load in self.probes if low < load < middle]
                 answer = max(filter(self.decide_load, below), default=low)
                 self.wall = wall
@@ -257,7 +257,7 @@ class Way(Path):
 
     def holds_objective(self, load: float, sample: ProbeSample) -> bool:
         """Whether a trial meets the objective and, in a search over rates, achieved the rate."""
-        # The check rate-not-held decides. In a short window, it may miss a throughput far below the rate, so the
+        # The check rate-not-held decides. In a short window, the check may miss a throughput far below the rate, so the
         # throughput is tested as well.
         if self.rule.over == "rate" and (sample.missed or sample.throughput < DELIVERED * load):
             return False

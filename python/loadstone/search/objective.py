@@ -15,7 +15,7 @@ from loadstone.format import parsing
 from loadstone.results.value import THROUGHPUT, metric_statistic
 
 TERM = re.compile(r"\s*([a-z][a-z0-9_.-]*?)\s*(<=|>=|==|<|>|=)\s*(\S.*?)\s*")
-# Short names of latencies of all operations.
+# Short names for the latencies of all operations.
 SHORT = re.compile(r"(p[0-9]+(\.[0-9]+)?|mean|min|max)")
 LATENCY = re.compile(rf".*\.{SHORT.pattern}")
 RATIO = re.compile(r"([0-9]*\.?[0-9]+)\s*[x×]")
@@ -68,7 +68,7 @@ class Term:
         return self.metric == ERRORS and not self.share and not self.is_ratio
 
     def fits(self, unit: str) -> bool:
-        """Whether the bound can be compared with a figure in this unit: a plain number is no time and no percentage."""
+        """Whether the bound fits a figure in this unit: a plain number is neither a time nor a percentage."""
         if not self.unit:
             return unit != "ns" and not (unit == "share" and self.bound > 1)
         return self.unit in {unit, *(("B",) if unit == "B/op" else ("op/s",) if unit.endswith("/s") else ())}
@@ -168,7 +168,7 @@ def read_condition(text: str, role: str, hint: str) -> Term:
             if metric_statistic(metric) == THROUGHPUT and unit not in ("", "op/s", "B/s"):
                 raise ValueError(value)
             if metric_statistic(metric) == THROUGHPUT and NEAR_ONE.fullmatch(value):
-                # Every store meets `throughput >= 0.95`, which was meant as a ratio.
+                # Probably a ratio without its `x`: every store meets `throughput >= 0.95`, which is 0.95 op/s.
                 raise ValueError(value)
     except ValueError:
         advice = ERRORS_HINT if metric == ERRORS else LATENCY_HINT if is_latency else AMOUNT_HINT
@@ -177,7 +177,7 @@ def read_condition(text: str, role: str, hint: str) -> Term:
     if term.bound == 0 and sign in ("<", ">=") and is_positive:
         always = "true" if sign == ">=" else "false"
         raise ValueError(f'"{text}" is always {always}: {metric} is never negative', hint)
-    # Another plain number may be a count (`ledger.lost == 0`), whose unit is known with its figure.
+    # Any other plain number may be a count (`ledger.lost == 0`); only the figure shows the unit.
     may_be_count = term.is_count or not (
         term.is_ratio or term.share or term.unit or metric_statistic(metric) == THROUGHPUT
     )
@@ -187,7 +187,7 @@ def read_condition(text: str, role: str, hint: str) -> Term:
 
 
 def read_amount(text: str) -> tuple[float, str]:
-    """The number of a figure other than a latency, in the base unit of the text, and this unit. Raises ValueError."""
+    """Parses a figure other than a latency; returns the number in its base unit, and the unit. Raises ValueError."""
     if text.endswith("%"):
         return parsing.parse_share(text), "share"
     match = AMOUNT.fullmatch(text)

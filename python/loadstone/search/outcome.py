@@ -37,8 +37,8 @@ class Decision:
 
     @property
     def sure(self) -> bool:
-        """Whether the trials agree; if not, the majority decided. Trials with omitted failures do not count as
-        agreeing."""
+        """Whether the trials agree; if not, the majority decided. Trials do not agree on success if misses were
+        ignored."""
         return self.failed or self.met == 0 or (self.met == self.trials and not self.late)
 
     @property

@@ -11,7 +11,7 @@ from loadstone.statistics.percentile import Bound, weakest_bound
 
 # A single disturbed trial may be a coincidence; two are not.
 INVALID_MIN = 2
-# The resolution of two figures from histograms with three digits.
+# Two figures from histograms with three digits differ only if their ratio is further from 1 than this.
 RESOLUTION = 0.002
 
 
@@ -32,7 +32,7 @@ class ProbeSample:
     missed: str = ""
     # Whether only the load generator's lateness kept the trial from meeting the objective, so that it does not count.
     late: bool = False
-    # Whether only the number of operations was too small to judge the objective, which slow trials have most often.
+    # Whether only the number of operations was too small to judge the objective, which is typical of slow trials.
     sparse: bool = False
     # Whether the system failed, so that the trial has no figures and counts against the load.
     failed: bool = False
@@ -54,7 +54,7 @@ class Probe:
 
     @cached_property
     def usable(self) -> list[ProbeSample]:
-        """The samples with figures of the system: without late and sparse trials, only good figures would remain."""
+        """The samples with figures of the system. Without late and sparse trials, only good ones would remain."""
         return [sample for sample in self.samples if sample.late or sample.sparse or not sample.invalid]
 
     @cached_property

@@ -18,11 +18,11 @@ AT_LEAST, AT_MOST = 3, 6
 RATIO = 1.1
 # The number of trials at the highest load that meets the objective; the load above it gets half this number. With 12,
 # the bracket contains the answer in at least 90 % of simulated searches (tests/unit/test_search_simulations.py), even
-# if noise lasts for many trials or a server exits in one trial of four; with 10, the limit of such a server is found in
-# 88 %.
+# if noise lasts for many trials or a server exits in one trial of four. With 10, the bracket contains the limit of such
+# a server in 88 %.
 CONFIRMATIONS = 12
 CONFIDENCE = 0.9
-# A rate is not held if a smaller share of it is completed, however fast the completed operations were.
+# A rate is not held if the completed share is smaller, however fast the completed operations were.
 DELIVERED = 0.95
 BOUNDS: dict[Over, tuple[float, float]] = {"clients": (1, 1024), "rate": (1_000, 1_000_000)}
 # Rates are rounded to this number of digits.

@@ -50,7 +50,7 @@ def run_interval(series: ArrayLike, level: float = LEVEL) -> tuple[CentreInterva
     x = np.asarray(series, dtype=float)
     size = effective_size(x)
     mean: Any = x.mean(axis=-1)
-    # The variance of n dependent values is too small by the factor 1 - 1/size.
+    # The sample variance of n dependent values is too small by the factor 1 - 1/size.
     half = student_quantiles((1 - level) / 2, size - 1) * np.sqrt(x.var(axis=-1) / (size - 1))
     return CentreIntervals(mean, mean - half, mean + half), size
 

@@ -21,7 +21,7 @@ Counts = NDArray[np.float64]
 Window = Literal["before", "during", "returning", "after"]
 WINDOWS: tuple[Window, ...] = ("before", "during", "returning", "after")
 SECOND_NS = 1_000_000_000
-# Recovery: the share of the level before the fault, the length of a window, and the time for which it must last.
+# Recovery: the share of the level before the fault, the length of a window, and the time for which recovery must last.
 SHARE = 0.95
 WINDOW_NS = 5 * SECOND_NS
 WINDOW_NS_MIN = SECOND_NS
@@ -29,10 +29,10 @@ HOLD_NS = 30 * SECOND_NS
 # The level is computed from at least this many windows before the fault, each with at least this many operations.
 WINDOWS_MIN = 12
 OPERATIONS_MIN = 100
-# The number of median absolute deviations, scaled like standard deviations, by which a window may be below the median.
+# A window may be below the median by this many median absolute deviations, scaled to standard deviations.
 DEVIATIONS = 3.0
 MAD_TO_SIGMA = 1.4826
-# The minimum share of windows below the line that noise is assumed to cause, and the test's level for a larger share.
+# The minimum share of windows that noise is assumed to put below the line, and the level of the test.
 BELOW_MIN = 0.01
 ALPHA = 0.01
 # A single window is a relapse if it is below this share of the median, and this many times as far below the median as
@@ -68,7 +68,7 @@ class OfferedLoad:
 
 @dataclass(frozen=True)
 class NormalLevel:
-    """The line below which the level of a window is not normal, from the windows before the fault."""
+    """The line from the windows before the fault: the yield of a normal window is at least `level`."""
 
     level: float
     median: float
@@ -78,18 +78,18 @@ class NormalLevel:
     window_ns: int
     # The share of the windows before the fault that are below the line, at least `BELOW_MIN`.
     below: float
-    # The lowest yield of a window before the fault, starting at any interval.
+    # The lowest yield of any window before the fault; a window may start at any interval.
     least: float
 
     @property
     def relapse(self) -> float:
-        """The level below which even a single window is not noise."""
+        """The yield below which even a single window is not noise."""
         return min(RELAPSE * self.median, self.median - RELAPSE_FACTOR * (self.median - self.least))
 
 
 @dataclass(frozen=True)
 class Recovery:
-    """The return to the level, `after_ns` since the lift; None if it did not return within `watched_ns`."""
+    """The recovery, `after_ns` after the fault is lifted; None if there is no recovery within `watched_ns`."""
 
     after_ns: int | None
     watched_ns: int
@@ -99,7 +99,7 @@ class Recovery:
 
 @dataclass(frozen=True)
 class Dip:
-    """The drop of the yield after an instant, until the end of the measurement."""
+    """The drop in yield from an instant to the end of the measurement."""
 
     # The sum of (1 - yield) × length, ns: the length of a full outage with the same loss.
     outage_ns: float
@@ -151,9 +151,9 @@ def seconds_of(load: OfferedLoad, first: int) -> int:
 
 
 def measure_depth(load: OfferedLoad, first: int, intervals: int | None = None, due_min: float = 0) -> float:
-    """1 - the lowest yield of any second that begins with an interval; of the whole remainder, if it is shorter.
+    """1 - the lowest yield of any second, which may start at any interval, or of a remainder shorter than a second.
 
-    Optionally, of any such window of `intervals` with more than `due_min` due operations.
+    `intervals` sets a window other than a second. Windows with at most `due_min` due operations do not count.
     """
     due, good = load.due[first:], load.good[first:]
     count = min(intervals or seconds_of(load, first), len(due))
@@ -176,7 +176,7 @@ def measure_width_ns(load: OfferedLoad, first: int) -> int:
 
 
 def measure_gap_ns(load: OfferedLoad, first: int) -> int:
-    """The longest series of intervals without a good operation, from the first to the last with due operations."""
+    """The length of the longest gap: a series of intervals with due operations but without a good operation."""
     longest = current = pending = 0
     for due, good, length in zip(load.due[first:], load.good[first:], load.length_ns[first:], strict=True):
         if good > 0:
@@ -191,7 +191,7 @@ def measure_gap_ns(load: OfferedLoad, first: int) -> int:
 
 
 def complete_length(load: OfferedLoad) -> int:
-    """The number of intervals, without a remainder at the end."""
+    """The number of intervals, excluding a remainder at the end."""
     count = len(load.length_ns)
     return count - (count > 1 and load.length_ns[-1] < COMPLETE * load.length_ns[0])
 
@@ -218,7 +218,7 @@ def choose_window(load: OfferedLoad, before: int, window_ns: int) -> int:
 def line_before(
     load: OfferedLoad, order_ns: int, share: float = SHARE, window_ns: int = WINDOW_NS
 ) -> NormalLevel | None:
-    """The line from the windows before the fault, the last of which ends at the fault; None without operations.
+    """The line from the windows before the fault, up to the fault itself; None without operations.
 
     The line is min(share · b, b - 3 s), but at least 0, where b is the median of the windows' yields and s is 1.4826 ×
     their median absolute deviation. With fewer than `WINDOWS_MIN` windows, the estimate of the noise is too uncertain.
@@ -246,12 +246,12 @@ def line_before(
 
 
 def find_recovery(load: OfferedLoad, line: NormalLevel, from_ns: int, until_ns: int | None = None) -> Recovery:
-    """The first instant from which windows below the line are no more frequent until the end than before the fault.
+    """The first instant after which windows below the line are no more frequent than before the fault.
 
     A recovery begins with an interval and a window that are not below the line. From then on, a one-sided binomial test
     at level `ALPHA` must not find a larger share of windows below the line than before the fault. In addition, no
-    window, starting at any interval, may be a relapse: far below every window before the fault, and below half of their
-    median.
+    window, starting at any interval, may be a relapse: far below every window before the fault, and below half of the
+    median of these windows.
     """
     last = complete_length(load)
     end_ns = int(load.start_ns[last - 1] + load.length_ns[last - 1]) if last else 0

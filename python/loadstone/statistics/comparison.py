@@ -29,7 +29,7 @@ ALPHA = 0.05
 UNPAIRED_MIN = 4
 # Up to this number of repeats of a side, the probabilities of ranks are exact; SciPy has the same limit.
 EXACT_MAX = 8
-# The probability with which a detectable difference is shown.
+# The probability of showing a detectable difference.
 POWER = 0.8
 
 
@@ -54,7 +54,7 @@ def compare_blocks(
     """Compares interleaved variants: only blocks with both variants count, and drift between blocks cancels.
 
     The paired t test on logarithms decides; the ratio is the geometric mean of the blocks' ratios. A signed-rank or
-    sign-flip permutation test cannot: at n = 6, its p is below 0.05 only if all six differences have one sign.
+    sign-flip permutation test is too weak: at n = 6, its p is below 0.05 only if all six differences have one sign.
     If the ratio is the same in every block, t is undefined, and the exact signed-rank test is used instead.
     Fewer than `least` blocks are not tested.
     """
@@ -121,7 +121,7 @@ def compare_unpaired(baseline: Sequence[float], contender: Sequence[float], leve
 
 
 def has_logarithms(baseline: Floats, contender: Floats) -> bool:
-    """Whether there are figures, all of them positive."""
+    """Whether both sides have figures, and all figures are positive."""
     return min(len(baseline), len(contender)) > 0 and min(baseline.min(), contender.min()) > 0
 
 
@@ -154,7 +154,7 @@ def exp_or_infinity(logarithm: float) -> float:
 
 
 def estimate_shift(baseline: ArrayLike, contender: ArrayLike, level: float = LEVEL) -> tuple[CentreIntervals, Floats]:
-    """The shift from baseline to contender along the last axis, with Mann and Whitney's U for rank_sum_p.
+    """The shift from baseline to contender along the last axis, with Mann and Whitney's U for `rank_sum_p`.
 
     The shift is the median of the differences of all pairs, with the interval of their order statistics (Hodges &
     Lehmann 1963; Hollander, Wolfe & Chicken, Nonparametric Statistical Methods, 3rd ed., sections 4.2 and 4.3).
@@ -225,13 +225,12 @@ def detectable_difference(intervals: Sequence[tuple[float, float]], n: int, repe
     """The smallest difference, as a share, that this number of repeats shows with a probability of POWER.
 
     `intervals`: the centre and the half-width of each scenario's interval of `n` repeats, on the logarithmic scale. The
-    half-widths narrow with the number of repeats; the distances between the centres do not. A difference
-    of half the width of all intervals together would be shown in half of the runs; for POWER, the difference must be
-    greater by a number of standard errors that follows from the noncentral t distribution (Cohen 1988, 2.2; its normal
-    approximation is 26.7.10 in Abramowitz and Stegun). With several `tests`, the first of Holm's steps is assumed: p
-    below ALPHA / tests.
+    half-widths narrow with the number of repeats; the distances between the centres do not. If the difference is
+    half the width of the intervals' union, half of the runs show it. For POWER, the difference must be greater by a
+    number of standard errors that follows from the noncentral t distribution (Cohen 1988, 2.2; its normal approximation
+    is 26.7.10 in Abramowitz and Stegun). With several `tests`, Holm's first step is assumed: p below ALPHA / tests.
     """
-    # From half-widths to standard errors, and from these to the half-widths of more repeats.
+    # `to_error` turns half-widths into standard errors, and `critical` turns these into half-widths for `repeats`.
     to_error = math.sqrt(n / repeats) / student_quantile(ALPHA / 2, n - 1)
     critical = student_quantile(ALPHA / tests / 2, repeats - 1)
     shrink = to_error * critical

@@ -105,7 +105,7 @@ def binomial_upper_tail(k: int, n: int, share: float) -> float:
 
 @cache
 def rank_sum_counts(m: int, n: int) -> tuple[int, ...]:
-    """The numbers of orders of `m` and `n` values with a U of at most 0, 1, … m n (Mann & Whitney 1947)."""
+    """For each U from 0 to m n, the number of orders of `m` and `n` values with U or less (Mann & Whitney 1947)."""
     return cumulate_coefficients([n + i for i in range(1, m + 1)], range(1, m + 1))
 
 
@@ -118,13 +118,13 @@ def inversion_tail(inversions: int, n: int) -> float:
 
 @cache
 def inversion_counts(n: int) -> tuple[int, ...]:
-    """The numbers of orders of `n` values with at most 0, 1, … n (n - 1) / 2 inversions."""
+    """For each count from 0 to n (n - 1) / 2, the number of orders of `n` values with at most that many inversions."""
     return cumulate_coefficients(range(1, n + 1), [1] * n)
 
 
 def cumulate_coefficients(above: Sequence[int], below: Sequence[int]) -> tuple[int, ...]:
-    """Cumulative coefficients of a polynomial in q: the product of 1 - q^i over `above`, divided by that product over
-    `below`.
+    """Cumulative coefficients of a polynomial in q: the product of 1 - q^i over `above`, divided by the same product
+    over `below`.
 
     With 1 … n over 1 … 1, it counts the inversions of permutations; with n + 1 … n + m over 1 … m (Gauss's binomial),
     it counts the inversions between two samples (Stanley, Enumerative Combinatorics 1, 2nd ed., section 1.7).

@@ -16,7 +16,7 @@ from loadstone.statistics.distributions import binomial_tail, student_quantile, 
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
 LEVEL = 0.95
-# Rounding differences between equal figures: a smaller variance counts as 0, and is not used as a divisor.
+# The rounding error between equal figures: a smaller variance counts as 0, and is not used as a divisor.
 ROUNDING = 1e-12
 # Ten standard deviations of a normal distribution, as in hyperfine (Iglewicz & Hoaglin 1993 suggest a third of this
 # value).

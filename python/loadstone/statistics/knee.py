@@ -33,7 +33,8 @@ FLAT_RATIO = math.sqrt(2)
 # a smaller value reduces the plateau to the luckiest load, and a larger value counts a slow rise as part of the
 # plateau.
 ERRORS = 2.5
-# A median further from the fit than this many times the noise (ERRORS standard errors): the curve is not unimodal.
+# If a median differs from the fit by more than this many times the noise (ERRORS standard errors), the curve is not
+# unimodal.
 DEPARTURE = 2
 # The minimum number of repeats: two repeats have only three different resamples.
 REPEATS_MIN = 3
@@ -58,7 +59,7 @@ class Knee:
     medians: tuple[float, ...] = ()
     fit: tuple[float, ...] = ()
     # The mean of the loads that cannot be distinguished from the top, op/s; nan without loads. Individual loads exceed
-    # it.
+    # the plateau.
     plateau: float = math.nan
     # The lowest and the highest of the loads that form the plateau.
     ends: tuple[float, float] = (math.nan, math.nan)
@@ -107,7 +108,7 @@ def find_knee(points: Mapping[float, Mapping[int, float]], *, blocks: bool = Tru
     apart = np.abs(medians - curve[0]) > max(DEPARTURE * error, TOLERANCE)
     knee = Knee(
         loads,
-        # These are the medians of the tables; the geometric mean of the middle two would be a different value.
+        # The tables print these medians; the geometric mean of the middle two would be a different value.
         tuple(order_interval([*cells.values()]).value.item() for cells in used.values()),
         tuple(np.exp(curve[0]).tolist()),
         math.exp(top[0]),
@@ -180,7 +181,7 @@ def fit_isotonic(rows: Floats) -> Floats:
 
 
 def find_plateau(medians: Floats, curve: Floats, error: float) -> tuple[Floats, Columns, Columns]:
-    """For each row: the plateau, and the first and the last column that reach 95 % of it."""
+    """For each row: the plateau, and the first and the last column that reach 95 % of the plateau."""
     within = is_level(curve, error)
     level: Floats = (medians * within).sum(axis=1) / within.sum(axis=1)
     enough = level[:, None] + math.log1p(-TOLERANCE) - ROUNDING
@@ -221,13 +222,13 @@ def resample_deviations(logs: Floats, medians: Floats, resamples: int, *, blocks
 
 
 def column_interval(columns: Columns, estimate: int) -> tuple[int, int]:
-    """The interval of a column index over the resamples, extended to contain the estimate."""
+    """The interval of a column index across the resamples, extended to include the estimate."""
     low, high = np.quantile(columns, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], method="inverted_cdf")
     return min(int(low), int(estimate)), max(int(high), int(estimate))
 
 
 def add_bracket(knee: Knee, first: tuple[int, int], last: tuple[int, int]) -> Knee:
-    """The estimate with the certain bounds of the first and the last column that reach the plateau."""
+    """Adds bounds to the knee, from the intervals of the first and the last column that reach the plateau."""
     loads, most = knee.loads, knee.loads[-1]
     falls = last[1] < len(loads) - 1
     flat = [falls or loads[column] * FLAT_RATIO <= most for column in first]

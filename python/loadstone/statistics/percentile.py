@@ -19,8 +19,8 @@ from typing import Literal, get_args
 
 from loadstone.engine.histogram import Histogram
 
-# The bound of an inexact figure: a lower bound, or infinite if its rank belongs to a failed operation. An infinite
-# figure is stored as the latency of the slowest successful operation, and cannot be ranked.
+# The bound of an inexact figure. `failed`: the rank belongs to a failed operation, so the percentile is infinite. An
+# infinite figure is stored as the latency of the slowest successful operation, and cannot be ranked.
 Bound = Literal["at_least", "failed"]
 BOUNDS: tuple[Bound, ...] = get_args(Bound)
 # The output for an infinite figure of a stage in which no operation failed.
@@ -37,7 +37,7 @@ class Percentile:
 
 @dataclass
 class Population:
-    """All operations of a kind: the latencies of successes, the number of failures, and the bounds of censored ones."""
+    """All operations of a kind: latencies of successes, the number of failures, and bounds of censored operations."""
 
     well: Histogram = field(default_factory=Histogram)
     failed: int = 0

@@ -103,8 +103,8 @@ def find_trend(y: Floats) -> tuple[float, float]:
 def kendall_test(y: Floats) -> tuple[float, float, float]:
     """The Theil–Sen slope per point, and the probabilities of an order that rises, or falls, at least as much.
 
-    They are exact up to 33 points without ties, and for the most extreme orders; otherwise, they follow from the normal
-    distribution (Kendall, Rank Correlation Methods, 1970, chapters 4 and 5). These are SciPy's limits.
+    The probabilities are exact up to 33 points without ties, and for the most extreme orders; otherwise, they follow
+    from the normal distribution (Kendall, Rank Correlation Methods, 1970, chapters 4 and 5). These are SciPy's limits.
     """
     n = len(y)
     first, second = np.triu_indices(n, 1)
@@ -127,9 +127,9 @@ def find_change(y: Floats) -> tuple[int | None, float, float]:
     maximum of a Brownian bridge, which has Kolmogorov's distribution (Ploberger & Krämer, The CUSUM test with OLS
     residuals, Econometrica 60, 1992; Aue & Horváth, Structural breaks in time series, 2013, on dependence). Deviation
     and effective size are computed without the step, which would otherwise inflate both. Because they are estimates, a
-    Student tail replaces the normal tail. Each side has at least 3 points and a twentieth of all points, since one slow
-    interval at an end is an outlier, not a level. Pettitt's test, which uses ranks, misses late changes: with a loss of
-    20 % in the last quarter of 20 points with 5 % noise, it detected 14 % of cases, and CUSUM detected nearly all.
+    Student tail replaces the normal tail. Each side has at least 3 points and at least a twentieth of all points, since
+    one slow interval at an end is an outlier, not a level. Pettitt's test, which uses ranks, misses late changes: with
+    a loss of 20 % in the last quarter of 20 points with 5 % noise, it detected 14 % of cases, and CUSUM nearly all.
     """
     n = len(y)
     edge = max(SIDE_MIN, math.ceil(n / 20))
@@ -169,9 +169,9 @@ def warm_up_end(series: Sequence[float] | Floats) -> int:
 
 
 def common_warm_up_end(series: Sequence[Sequence[float]]) -> int:
-    """`warm_up_end` of several series together, from the pointwise median of the series as shares of their medians.
+    """Applies `warm_up_end` to the pointwise median of several series, each divided by the median of its second half.
 
-    All series are used up to the length of the shortest series.
+    Longer series are cut to the length of the shortest.
     """
     known = [np.asarray(values, dtype=float) for values in series if len(values)]
     if not known:

@@ -32,7 +32,7 @@ class Law:
     kappa: float
 
     def predict_throughput(self, clients: float) -> float:
-        """The fitted throughput of this number of clients, op/s."""
+        """The fitted throughput with this number of clients, op/s."""
         return float(law_curve(np.array([clients]), self.lam, self.sigma, self.kappa)[0])
 
 
@@ -69,7 +69,7 @@ def lack_of_fit(clients: Floats, shares: Floats) -> float | None:
 
 
 def law_curve(clients: Floats, lam: float, sigma: float, kappa: float) -> Floats:
-    """The throughput by the law."""
+    """The throughput that the law predicts."""
     return lam * clients / (1 + sigma * (clients - 1) + kappa * clients * (clients - 1))
 
 

@@ -1,1 +1,1 @@
-"""The model of an experiment file (keys, values, properties, templates, points) and documents generated from it."""
+"""The model of an experiment file (keys, values, properties, templates, points) and the documents generated from it."""

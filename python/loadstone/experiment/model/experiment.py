@@ -45,7 +45,7 @@ from loadstone.search.rule import CONFIRMATIONS
 DURATION_SECONDS = 10.0
 WARMUP_SECONDS = 2.0
 AT_MOST_FACTOR = 3
-# Lengths in windows of the experiment: the longest warm-up that the pilot block can find, and its time after that.
+# In units of the experiment's window: the longest warm-up that the pilot block can find, and the time after it.
 PILOT_CAP, PILOT_WINDOWS = 1.5, 2.0
 
 
@@ -318,7 +318,7 @@ class Experiment(FilePart):
         return ("workloads", str(point["workload"])) if self.workloads else ("workload",)
 
     def hooks_of(self, system: str) -> dict[str, tuple[str, ...]]:
-        """A system's commands before and after each trial; its own hooks run last before a trial, and first after."""
+        """The commands before and after a system's trials; the system's hooks run closest to the trial."""
         outer, inner = self.hooks, self.systems[system].hooks
         return {"before": outer.before + inner.before, "after": inner.after + outer.after}
 

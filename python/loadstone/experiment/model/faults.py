@@ -27,7 +27,7 @@ KINDS = ("none", "kill", "stop", "pause", "restart", "power", "cut", "full", "sl
 ANY, ALL, NEVER = "any", "all", "never"
 # The share of a processor that a slow server may use, unless the file sets a limit.
 CPU_SHARE = 0.1
-# As the peer of a cut: all clients.
+# The value of `peer` for all clients.
 CLIENTS = "clients"
 # The time after which a fault is lifted, unless the file sets a time.
 LIFT_SECONDS = 10.0
@@ -68,7 +68,7 @@ Instant = Annotated[str, PlainValidator(parse_instant), WithJsonSchema(INSTANT_S
 
 
 def length_or_never(value: Any) -> float | str:
-    """Validates a length, which it returns in seconds, or `never`."""
+    """Validates a length or `never`; returns a length in seconds."""
     if value == NEVER:
         return NEVER
     seconds = parse_quantity(parsing.parse_seconds, value, "a length", "write 30s, or never")
@@ -149,7 +149,7 @@ class Recovered(FilePart):
     """The conditions under which the service counts as recovered."""
 
     share: Share = Field(default=0.95, examples=["95%"])
-    """The share of the level before the fault that must be reached."""
+    """The share of the pre-fault level that must be reached."""
 
     window: Length = Field(default=5.0, examples=["5s"])
     """The length of the windows that are compared; at least 12 windows must fit before the fault."""

@@ -56,7 +56,7 @@ def short_forms(keys: Schema, parts: Schema) -> None:
         }
         keys[name]["anyOf"] = [short, long]
     keys["workloads"]["additionalProperties"] = {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/Workload"}]}
-    # Exactly one kind is required; its first key identifies it.
+    # Exactly one kind is required; the first key of the kind identifies it.
     first = {KIND_OF_KEY[key]: key for key in reversed(parts["Workload"]["properties"])}
     parts["Workload"]["oneOf"] = [{"required": [key]} for key in reversed(first.values())]
     for name, span in (("at", "AtSpan"), ("lift", "LiftSpan")):

@@ -55,8 +55,8 @@ class Start(FilePart):
     """Settings, as for `loadstone systems up --set`."""
 
     over: Over | None = Field(default=None, examples=[{"nodes": 3}])
-    """The system on which it stores its data: `hdfs` for `hbase`. Default: used with several HBase nodes and no
-    `hbase.rootdir`."""
+    """The system on which this system stores its data: `hdfs` for `hbase`. Default: used with several HBase nodes and
+    no `hbase.rootdir`."""
 
     file_system: Size | None = Field(default=None, examples=["1GB"])
     """Size of a file system (ext4 on a loop device) for each node, which `power` and `full` require. Requires root."""
@@ -85,7 +85,7 @@ class Attach(FilePart):
     """Port of the servers. Default: the default port of the store."""
 
     status: Text = Field(default="", examples=["ssh {host} systemctl is-active cassandra"])
-    """Exits with 0 if the server works. It is run before and after each trial."""
+    """Exits with 0 if the server works. The command runs before and after each trial."""
 
     restart: Text = Field(default="", examples=["ssh {host} sudo systemctl restart cassandra"])
     """Restarts a server whose `status` failed before a trial."""
@@ -100,20 +100,20 @@ class Attach(FilePart):
     """Pauses a server: the fault `pause`."""
 
     resume: Text = Field(default="", examples=["ssh {host} sudo systemctl thaw cassandra"])
-    """Resumes a paused server. Must also succeed if it is not paused."""
+    """Resumes a paused server. Must also succeed if the server is not paused."""
 
     cut: Text = Field(default="", examples=["ssh {host} sudo nft -f /root/cut.nft"])
     """Cuts a server off the network: the fault `cut`."""
 
     uncut: Text = Field(default="", examples=["ssh {host} sudo nft delete table inet cut"])
-    """Reconnects a server that was cut off. Must also succeed if it is connected."""
+    """Reconnects a server that was cut off. Must also succeed if the server is connected."""
 
     verify: Text = Field(default="", examples=["ssh {host} systemctl is-active cassandra"])
-    """Exits with 0 if the server is not affected by a fault, and with another status if it is. Required for every
+    """Exits with 0 if no fault affects the server, and otherwise with another status. Required for every
     fault."""
 
     fresh: Text = Field(default="", examples=["redis-cli -h {host} flushall"])
-    """Empties the table `{table}`. It is run once, for the first host."""
+    """Empties the table `{table}`. The command runs once, for the first host."""
 
 
 class SystemKeys(FilePart):

@@ -28,7 +28,7 @@ NOT_STORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 class FilePart(BaseModel):
-    """A part of the file, in which unknown keys are mistakes. The docstring below a key is its description."""
+    """A part of the file, in which unknown keys are errors. The docstring below a key is the key's description."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 

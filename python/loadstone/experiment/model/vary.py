@@ -36,7 +36,7 @@ class Vary(FilePart):
     """Exclude all variants with these values."""
 
     def combine_dimensions(self) -> dict[str, tuple[Value, ...]]:
-        """The dimensions whose combinations are all variants."""
+        """The dimensions whose combinations form the variants."""
         return {**self.matrix, **{dimension: tuple(names) for dimension, names in self.named.items()}}
 
     def settings_at(self, point: Mapping[str, Value]) -> dict[str, Value]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def split_names(text: str) -> frozenset[str]:
-    """The names in a text."""
+    """Splits text into names."""
     return frozenset(text.split())
 
 

@@ -93,7 +93,7 @@ def describe_trials(plan: Plan) -> str:
 
 
 def deciding_metric(plan: Plan) -> str:
-    """The figure that decides when there are enough repeats (`first_metric`), as far as it is known before the run."""
+    """The figure that decides when there are enough repeats (`first_metric`), if known before the run."""
     first = select_metrics(plan)[0]
     # A mix that is not known before the run may lack the operation.
     is_known = plan.experiment.compare.metrics or first == THROUGHPUT or list_operations(plan) is not None
@@ -211,7 +211,7 @@ def describe_comparison(plan: Plan) -> str:
 
 
 def is_of_work(variant: Variant, key: str) -> bool:
-    """Whether a key of the experiment file affects the work: a tool with separate clients does not know the keys."""
+    """Whether a key of the experiment file affects the work: a tool that creates its clients ignores the keys."""
     kind = kind_of(variant)
     return kind.clients or key in kind.passed or variant.store in describe_engine().stores
 

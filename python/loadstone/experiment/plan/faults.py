@@ -1,8 +1,9 @@
 """The faults of a variant, and the draw of their servers and instants for each repeat.
 
 Every draw depends on the experiment's seed, the number of the fault and the repeat, but not on the variant: the
-variants of a block share it. The instants of consecutive repeats form an additive sequence with an irrational step,
-which covers its range evenly, however early it stops (Kuipers & Niederreiter, Uniform Distribution of Sequences, 1974).
+variants of a block share the draw. The instants of consecutive repeats form an additive sequence with an irrational
+step, which covers its range evenly, however early it stops (Kuipers & Niederreiter, Uniform Distribution of Sequences,
+1974).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class PlannedFault:
     """A fault of a variant, with the ranges of its draws in seconds since the start of the measured window."""
 
     kind: str
-    # The position in the experiment file, on which the draw depends.
+    # The fault's position in the experiment file, on which the draw depends.
     number: int
     servers: tuple[str, ...]
     count: int
@@ -68,7 +69,7 @@ class Draw:
 
 
 def hash_fraction(text: str) -> float:
-    """A number from 0 (inclusive) to 1 (exclusive), computed from a uniform hash of a text."""
+    """A number from 0 (inclusive) to 1 (exclusive), computed from a uniform hash of the text."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big") / (1 << 48)
 
 
@@ -85,7 +86,7 @@ def draw_instants(fault: PlannedFault, seed: int, repeat: int) -> Draw:
 
 
 def value_within(span: tuple[float, float], turns: float) -> float:
-    """The value in a span at the relative position that is the fractional part of `turns`."""
+    """The value in a span at a relative position: the fractional part of `turns`."""
     return span[0] + turns % 1.0 * (span[1] - span[0])
 
 

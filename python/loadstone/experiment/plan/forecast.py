@@ -40,7 +40,7 @@ PROBES_LEAST = 3
 
 
 def estimate_seconds(plan: Plan) -> tuple[float, float]:
-    """The seconds of the whole run: for a fast system and the fewest repeats, and for a slow system and the most."""
+    """The duration of the run, s: for a fast system and the fewest repeats, and for a slow system and the most."""
     repeats = plan.experiment.repeats
     least, most = repeats.at_least, repeats.at_most or repeats.at_least
     if (rule := rule_of(plan)) is not None:
@@ -49,7 +49,7 @@ def estimate_seconds(plan: Plan) -> tuple[float, float]:
 
 
 def trial_seconds(plan: Plan) -> float:
-    """The seconds of a trial with its share of loads and starts: the geometric mean of the fast and slow estimates."""
+    """The duration of a trial with its share of loads and starts, s: the geometric mean of both estimates."""
     repeats = plan.experiment.repeats.at_least
     return math.sqrt(math.prod(plan_seconds(plan, repeats, slow) for slow in (0, 1))) / (repeats * len(plan.variants))
 
@@ -95,13 +95,13 @@ def range_text(guesses: tuple[float, float], write: Callable[[float], str]) -> s
 
 
 def plan_seconds(plan: Plan, repeats: int, slow: int) -> float:
-    """The seconds of the whole run with a number of repeats, in the fast (0) or the slow (1) estimate."""
+    """The duration of the whole run, s, for a number of repeats, in the fast (0) or the slow (1) estimate."""
     measure = plan.experiment.measure
     total, loaded = 0.0, set()
     for variant in plan.variants:
         window, data = measure.duration or 0.0, variant.data
         pilot = (PILOT_CAP + PILOT_WINDOWS) * window + OVERHEAD_SECONDS[slow] if plan.experiment.pilot else 0.0
-        # The pilot finds a warm-up of at most its cap.
+        # The pilot block finds a warm-up of at most PILOT_CAP windows.
         warmup = measure.warmup if measure.warmup is not None else slow * PILOT_CAP * window
         trial_seconds = warmup + OVERHEAD_SECONDS[slow]
         if measure.duration is not None:
@@ -163,8 +163,8 @@ def systems_of(variant: Variant) -> tuple[StartRequest, ...]:
 
 
 def share_servers(variants: Sequence[Variant], trial_seconds: float) -> list[int]:
-    """The indexes of the variants that a search runs concurrently: the variants with the same servers as the first, or
-    all variants if starting servers takes no longer than a trial."""
+    """The indexes of the variants that a search runs concurrently: those with the servers of the first variant, or all
+    variants if starting servers takes no longer than a trial."""
     requests = [systems_of(variant) for variant in variants]
     start_s = max(sum(start_seconds(start.system, 1) for start in systems) for systems in requests)
     return [at for at, systems in enumerate(requests) if start_s <= trial_seconds or systems == requests[0]]
@@ -217,7 +217,7 @@ def load_seconds(variant: Variant, data: Data, slow: int) -> float:
 
 
 def estimate_space(plan: Plan) -> int:
-    """The bytes that must be free in the directory: for the largest data set of a trial, and for originals to copy."""
+    """The bytes that must be free in the directory: for a trial's largest data set, and for copied originals."""
     largest = max((variant.data.size for variant in plan.variants), default=0)
     created = max((variant.data.created_bytes for variant in plan.variants), default=0)
     copied = filter(is_copied, plan.variants) if plan.experiment.load.reuse else ()

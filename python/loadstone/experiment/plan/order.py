@@ -60,5 +60,5 @@ def variant_slug(config: Mapping[str, Scalar], varied: Sequence[str]) -> str:
 
 
 def trial_name(order: int, digits: int, slug: str, repeat: int) -> str:
-    """`0012-lmdb-a-r3`: the order number makes it unique; the other parts describe it."""
+    """A trial's name: `0012-lmdb-a-r3`. The order number makes it unique; the other parts describe the trial."""
     return f"{order:0{digits}}-{slug}-r{repeat}"

@@ -43,7 +43,6 @@ class Variant:
     operations: int | None
     arrival: Arrival
     durability: Durability
-    # The place of the data.
     directory: Path
     # Commands in which names remain only if their values are not known before run time.
     hooks_before: tuple[str, ...]
@@ -58,9 +57,9 @@ class Variant:
     load_properties: Mapping[str, str]
     # The servers; None if the store has no servers, or the file does not name servers.
     servers: VariantServers | None = None
-    # The hosts of its engines: `apart`, `beside`, or a label.
+    # The hosts for the engines: `apart`, `beside`, or a label.
     placement: str = "apart"
-    # Whether other hosts do its work.
+    # Whether other hosts do the work.
     is_remote: bool = False
     faults: tuple[PlannedFault, ...] = ()
     # The stages of a changing rate; empty for a constant rate.

@@ -24,7 +24,7 @@ def plan_stages(experiment: Experiment, render: Callable[[str], str]) -> tuple[S
 
 
 def rate_pieces(stages: Sequence[Stage], warmup_s: float) -> list[dict[str, float]]:
-    """The rate over time for the engine, from the start of the warm-up, which has the first rate above 0."""
+    """The rate over time for the engine, from the start of the warm-up; the warm-up has the first rate above 0."""
     first = next((rate for stage in stages for rate in (stage.rate_from, stage.rate_to) if rate), 1.0)
     pieces = [{"from": first, "to": first, "seconds": warmup_s}] if warmup_s else []
     pieces += [{"from": stage.rate_from, "to": stage.rate_to, "seconds": stage.length_ns / 1e9} for stage in stages]

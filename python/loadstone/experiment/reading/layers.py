@@ -37,7 +37,7 @@ def merge_trees(base: MappingNode, over: MappingNode, path: Path = ()) -> Mappin
 
 
 def apply_settings(tree: MappingNode, settings: Sequence[str]) -> tuple[MappingNode, list[Mistake]]:
-    """The tree with each `key=value` merged into it, and the mistakes in these settings."""
+    """The tree with each `key=value` merged into it, and the errors in these settings."""
     mistakes: list[Mistake] = []
     for i, setting in enumerate(settings):
         location = Location(SET_RANK + i, f"--set {setting}")

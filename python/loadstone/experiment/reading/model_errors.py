@@ -1,4 +1,4 @@
-"""Translates pydantic's errors into mistakes: the problem, the line, and a remedy."""
+"""Translates pydantic's errors into messages: the problem, the line, and a remedy."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ VARIED = (("clients",), ("rate",), ("durability",), ("arrival",), ("measure", "o
 
 
 def translate_error(tree: MappingNode, error: ErrorDetails, path: Path) -> Mistake:
-    """The mistake for a pydantic error at a path."""
+    """The message for a pydantic error at a path."""
     kind, value = error["type"], error["input"]
     location = locate_path(tree, path)
     context = error.get("ctx", {})
@@ -83,14 +83,14 @@ INSTEAD = {
 
 
 def unknown_key(location: Location, path: Path) -> Mistake:
-    """The mistake for an unknown key."""
+    """The message for an unknown key."""
     key, above = str(path[-1]), path[:-1]
     message = f'there is no key "{key}"' + (f" in {format_path(above)}" if above else "")
     if above == ("vary",):
         return Mistake(location, message, f"put dimensions into `matrix`; the other keys are {', '.join(LONG[1:])}")
     model = model_at(above)
     keys = [*(model.model_fields if model else ()), *([] if above else ["scales"])]
-    # The key above the mistake is not suggested.
+    # The key above the unknown key is not suggested.
     paths = [path for path in all_paths(Experiment) if path.rpartition(".")[2] == key]
     elsewhere = [path for path in paths if path.split(".") != [*above[:1]]]
     if elsewhere:

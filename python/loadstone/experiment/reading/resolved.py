@@ -26,7 +26,7 @@ class Dumper(yaml.SafeDumper):
 
 
 def represent_text(dumper: Dumper, text: str) -> yaml.ScalarNode:
-    """A string, in double quotes unless YAML can read it only as a string."""
+    """A string, in double quotes unless its unquoted form can only be a string."""
     plain = text and explain_ambiguity(text) is None and meaning(text) == text and text[0].isalpha()
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, None if plain else '"')
 

@@ -66,7 +66,7 @@ class Loader(yaml.SafeLoader):
 
 @dataclass(slots=True)
 class Reader:
-    """Converts PyYAML's nodes to a tree, and collects mistakes that do not stop the conversion."""
+    """Converts PyYAML's nodes to a tree, and collects errors that do not stop the conversion."""
 
     source: str
     # The location of all nodes, if the text is not a file with lines.
@@ -79,11 +79,11 @@ class Reader:
         return self.fixed or Location(line, self.source, line + 1)
 
     def add_mistake(self, location: Location, message: str, hint: str) -> None:
-        """Records a mistake."""
+        """Records an error."""
         self.mistakes.append(Mistake(location, message, hint))
 
     def compose_yaml(self, text: str) -> yaml.Node | None:
-        """Parses a text with PyYAML. Raises ExperimentError if it is not YAML."""
+        """Parses text with PyYAML. Raises ExperimentError if it is not YAML."""
         try:
             return yaml.compose(text, Loader)
         except yaml.MarkedYAMLError as error:
@@ -100,7 +100,7 @@ class Reader:
             )
 
     def read_node(self, node: yaml.Node, above: tuple[yaml.Node, ...] = ()) -> Node:
-        """Converts a PyYAML node with the ancestors `above`. Raises ExperimentError if it is too large or recursive."""
+        """Converts a node whose ancestors are `above`. Raises ExperimentError if the node is too large or recursive."""
         location = self.location_of(node.start_mark.line)
         self._count += 1
         if self._count > NODES_MAX:
@@ -145,13 +145,13 @@ class Reader:
         return table
 
     def read_scalar(self, node: yaml.ScalarNode, location: Location) -> Scalar:
-        """Converts a scalar; an ambiguous word is a mistake."""
+        """Converts a scalar; an ambiguous word is an error."""
         text: str = node.value
         if node.style is not None:
             return Scalar(text, text, location)
         if ambiguity := explain_ambiguity(text):
             self.add_mistake(location, *ambiguity)
-            # The value is unknown, and the mistake has been reported.
+            # The value is unknown, and the error has been reported.
             return Scalar(Unclear(text), text, location)
         return Scalar(resolve_scalar(text), text, location)
 
@@ -198,7 +198,7 @@ PROBLEMS = (
 
 
 def explain_error(error: yaml.MarkedYAMLError, text: str, line: int) -> tuple[str, str]:
-    """The message and hint for a text that is not YAML."""
+    """The message and hint for text that is not YAML."""
     problem = f"{error.context or ''} {error.problem or ''}"
     lines = text.splitlines()
     # PyYAML reports a tab in the indentation in many ways.
@@ -211,7 +211,7 @@ def explain_error(error: yaml.MarkedYAMLError, text: str, line: int) -> tuple[st
 
 
 def read_tree(path: Path) -> tuple[MappingNode, list[Mistake]]:
-    """The tree of a file, and its mistakes. Raises ExperimentError if a mistake prevents further checks."""
+    """The tree of a file, and the errors in it. Raises ExperimentError if an error prevents further checks."""
     source = str(path)
     start = Location(0, source)
     try:

@@ -10,7 +10,7 @@ from loadstone.format.parsing import TRUTHS
 from loadstone.format.suggestion import suggest_names
 from loadstone.judge.settings import DEFAULTS, RENAMED
 
-# The guarantee that a property, setting or table option sets, keyed by its name.
+# The guarantee that each property, setting or table option sets.
 GUARANTEES = {
     "durability": "durability",
     "durable_writes": "durability",
@@ -87,7 +87,7 @@ GROUPS = {
 }
 
 
-# The names of the texts of a command in the judge's record.
+# The names under which the judge records the text of a command.
 COMMAND_TEXTS = ("work.run", "work.prepare")
 
 

@@ -1,4 +1,4 @@
-"""The shared state of validation: the experiment, its locations in the file, mistakes and warnings."""
+"""The shared state of validation: the experiment, its locations in the file, errors and warnings."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Template:
 
 @dataclass
 class Context(Shaped):
-    """An experiment during validation. Checks fill in its defaults; if there are no mistakes, it is then complete."""
+    """An experiment during validation. Checks fill in the defaults; without errors, the experiment is then complete."""
 
     # The directories in which files with relative paths are searched for: the experiment file's, then the current one.
     bases: tuple[Path, ...] = ()
@@ -77,7 +77,7 @@ class Context(Shaped):
     points: list[Point] = field(default_factory=list)
 
     def add_mistake(self, path: Keys, message: str, hint: str) -> None:
-        """Adds a mistake."""
+        """Adds an error."""
         self.mistakes.append(Mistake(self.location_of(path), message, hint))
 
     def add_warning(self, path: Keys, message: str, hint: str) -> None:

@@ -191,7 +191,7 @@ def check_started(context: Context, path: Path, fault: FaultKeys, name: str, sta
             continue
         if (servers, victims) not in checked:
             checked.add((servers, victims))
-            # A role is the name of its servers without their numbers.
+            # A role is the name of a server without its number.
             roles = {re.sub(r"-\d+$", "", server) for server in servers} | {*fixed}
             varied = f" with {count_noun(plan.nodes, 'node')}" if template.template_names(start.nodes) else ""
             rendered = fault.model_copy(update={"server": victims})

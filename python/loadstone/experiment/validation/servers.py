@@ -98,7 +98,7 @@ def complete_start(context: Context, path: Keys, system: SystemKeys, start: Star
 
 
 def is_standalone(nodes: str, settings: Mapping[str, str]) -> bool:
-    """Whether HBase needs no HDFS: it is one process on a local file system, or `hbase.rootdir` is set."""
+    """Whether HBase needs no HDFS: HBase is one process on a local file system, or `hbase.rootdir` is set."""
     return "hbase.rootdir" in settings or (nodes == "1" and settings.get("mode") != "distributed")
 
 
@@ -199,7 +199,7 @@ def complete_attach(context: Context, path: Keys, system: SystemKeys, attach: At
 
 
 def check_reuse(context: Context) -> None:
-    """Checks the reuse of data: on servers it can only be shared or left unchanged, in files it can only be copied."""
+    """Checks the reuse of data: data on servers can only be shared or left unchanged, and files can only be copied."""
     where: Keys = ("load", "reuse")
     reuse = context.experiment.load.reuse
     if not reuse or not context.is_valid(*where):

@@ -1,4 +1,4 @@
-"""Validates the tree of an experiment: fills in all defaults, and finds all mistakes."""
+"""Validates the tree of an experiment: fills in all defaults, and finds all errors."""
 
 from __future__ import annotations
 
