@@ -1,4 +1,4 @@
-"""The base class of all kinds of faults."""
+"""The base class of all faults."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ class Fault(ABC):
     `remaining_effect` until it returns None.
     """
 
-    # Whether the fault stops its servers, which are restarted to lift it.
+    # Whether the fault stops its servers. To lift such a fault, the servers are restarted.
     ending: bool = False
 
     def __init__(self, running: RunningSystem, victims: Sequence[str], planned: PlannedFault) -> None:
         self.running = running
         self.victims = tuple(victims)
         self.planned = planned
-        # The processes of the victims when the fault was aimed; later, the new processes.
+        # The victims' processes, as found by the last call of `aim`.
         self.members: list[ServerProcess] = []
 
     def prepare(self) -> None:  # noqa: B027
-        """Checks and creates the parts of the fault that may fail, before the load. Raises LoadstoneError."""
+        """Before the load, checks and creates the parts of the fault that may fail. Raises LoadstoneError."""
 
     def aim(self) -> None:
         """Finds the processes of the victims.
 
-        Of the steps before the fault is ordered, this step is the last that may take milliseconds.
+        This is the last step before the order that may take milliseconds.
         """
         servers = [server for server in self.running.running_processes() if server.name in self.victims]
         self.members = [member for server in servers for member in process.process_tree(server)]
