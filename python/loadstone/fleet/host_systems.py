@@ -27,7 +27,7 @@ from loadstone.systems.base.system import SystemPlan
 
 # The maximum length of an instance name.
 NAME_MAX = 31
-LOOK_SECONDS = 1.0
+SAMPLE_SECONDS = 1.0
 # The steps of a fault that the lab may order.
 STEPS = frozenset(
     {"aim", "journal", "withdraw", "inject", "missing_effect", "lift", "remaining_effect", "facts", "prepare"}
@@ -202,7 +202,7 @@ class Observation(threading.Thread):
 
     def run(self) -> None:
         """Takes samples."""
-        while not self._is_over.wait(LOOK_SECONDS):
+        while not self._is_over.wait(SAMPLE_SECONDS):
             self._watch.take_sample()
 
     def end(self) -> list[Value]:
