@@ -213,7 +213,7 @@ def command_facts(command: str) -> dict[str, Scalar]:
         return {}
     facts: dict[str, Scalar] = {"command": command_fact(command)}
     arguments = split_command(command)[1:]
-    # A value always follows an equals sign.
+    # Values always follow an equals sign.
     pairs = (word.lstrip("-").partition("=") for word in arguments if word.startswith("-"))
     options = {name: text or "true" for name, _, text in pairs}
     script = next((word for word in arguments if not word.startswith("-") and word != "run"), "")

@@ -1,6 +1,6 @@
 """Logs of Hadoop's TeraGen, TeraSort and TeraValidate: the counters and the time of each job.
 
-The time lasts from `Running job` to `completed successfully`, without JVM startup and key sampling. A job states how
+The time runs from `Running job` to `completed successfully`, without JVM startup and key sampling. A job states how
 many counters it has, so a truncated list is detected.
 """
 

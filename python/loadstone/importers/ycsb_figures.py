@@ -76,17 +76,17 @@ class ReportContext:
 
     def read_line(self, line: str) -> bool:
         """Reads a line outside the report, and returns whether it was recognised."""
-        reading, settings = parse_status(line), parse_command(line)
+        status, settings = parse_status(line), parse_command(line)
         # Old versions print 0.1, so the class path is more precise.
         if (match := CLIENT.search(line)) and match[1] != "0.1":
             self.version = match[1]
         elif match := match or JAR.search(line):
             self.version = self.version or match[1]
-        if reading is not None:
-            self.statuses.append(reading)
+        if status is not None:
+            self.statuses.append(status)
         elif settings is not None:
             self.command = settings
-        return reading is not None or settings is not None
+        return status is not None or settings is not None
 
 
 def build_run(entries: Sequence[ReportEntry], context: ReportContext, source: Source) -> ImportedRun:
