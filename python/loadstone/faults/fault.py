@@ -68,7 +68,7 @@ class Fault(ABC):
 
     @abstractmethod
     def missing_effect(self) -> str | None:
-        """The reason why the effect is not verified yet; None if it is."""
+        """The reason why the effect is not verified yet; None once it is verified."""
 
     def lift(self) -> None:
         """Lifts the fault. If it stopped its servers, restarts them and returns when they are ready. Raises
@@ -79,7 +79,7 @@ class Fault(ABC):
             self.running.revive_servers()
 
     def remaining_effect(self) -> str | None:
-        """The reason why the lift is not verified yet; None if it is."""
+        """The reason why the lift is not verified yet; None once it is verified."""
         if not self.ending:
             return None
         alive = {server.name for server in self.running.running_processes()}
@@ -87,5 +87,5 @@ class Fault(ABC):
         return f"{ended[0]} is not running" if ended else None
 
     def facts(self) -> Mapping[str, str | int | float | bool]:
-        """Facts that the fault observed about itself."""
+        """Facts about the fault, for its record."""
         return {}

@@ -30,7 +30,7 @@ from loadstone.faults.fault import FaultError
 from loadstone.format.suggestion import suggest_names
 from loadstone.results.fault import ENDING_SERVERS, FaultRecord
 
-# The time within which an ordered fault must take effect, and the effect of a lifted fault must disappear.
+# The time within which an ordered fault must take effect, and a lifted fault must lose its effect.
 EFFECT_SECONDS = 10.0
 # After a stall of this process, the first check may be late and the effect not yet visible.
 GRACE_SECONDS = 0.1
@@ -98,7 +98,7 @@ class Injector:
         repeat: int,
         report: Callable[[int, FaultRecord], None] = lambda number, record: None,
     ) -> None:
-        """`report` is called after each step of a fault, in its thread, with the fault's number and record."""
+        """`report` is called after each step of a fault, in the fault's thread, with the fault's number and record."""
         # The start of the measured window, ns since the epoch; 0 before it is known.
         self.zero_unix_ns = 0
         self._start_unix_ns: int | None = None
@@ -220,7 +220,7 @@ class FaultRun:
             """The first instant of an event for each victim, after the order or the victim's instant in `since`."""
             instants: dict[str, int] = {}
             for event in events:
-                # The address of a victim may lack its port.
+                # The address of a victim may have no port.
                 if event.event == name and victims & {event.server, event.server.rpartition(":")[0].strip("[]")}:
                     from_ns = ordered_ns if since is None else since.get(event.server)
                     if from_ns is not None and event.unix_ns >= from_ns:

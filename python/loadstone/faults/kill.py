@@ -1,4 +1,4 @@
-"""The fault `kill` emulates a crash or the OOM killer: SIGKILL for a server and all processes that it has started."""
+"""The fault `kill` emulates a crash or the OOM killer: it sends SIGKILL to a server and all its descendants."""
 
 from __future__ import annotations
 

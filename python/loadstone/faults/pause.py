@@ -1,4 +1,4 @@
-"""The fault `pause` emulates a long garbage collection: SIGSTOP for a server and all processes that it has started.
+"""The fault `pause` emulates a long garbage collection: it sends SIGSTOP to a server and all its descendants.
 
 The server's sockets stay open, and the kernel accepts further connections, so a check of the port succeeds.
 """

@@ -54,7 +54,7 @@ class DiskRate:
 
 
 class Slow(Fault):
-    """Limits servers to a share of one processor, or to a disk throughput."""
+    """Limits servers to a share of one processor, or to a given disk throughput."""
 
     def prepare(self) -> None:
         """Chooses the mechanisms. Raises FaultError if a disk cannot be limited."""

@@ -142,8 +142,8 @@ class Agent:
         return messages
 
     def install(self, data: bytes, sha256: str) -> Message:
-        """Stores an engine in the cache under its hash, and uses it. An engine that cannot run here is the `error` of
-        the reply."""
+        """Stores an engine in the cache under its hash, and uses it. The reply has an `error` if the engine cannot run
+        here."""
         received_ns = self._clock.unix_ns()
         error = install_engine(data, sha256)
         return {"received_ns": received_ns, "installed": sha256, "error": error, "replied_ns": self._clock.unix_ns()}

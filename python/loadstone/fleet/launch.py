@@ -79,7 +79,7 @@ class Launched:
         self._lease_seconds = (first.get("lease_ms") or LEASE_MS) / 1e3
         limit = SILENT_INTERVALS * max(self._interval_seconds, REPLY_SECONDS)
         self._silence_seconds = fleet.silence_seconds or limit
-        # The instant until which the lab waits for running hosts.
+        # The instant until which the lab waits for hosts that are still running.
         self._deadline = math.inf
         self._start_ns: int | None = None
         self._started: Callable[[int], object] | None = None
@@ -95,7 +95,7 @@ class Launched:
         self._jumps = {link.number: len(link.clock.jumps) for link in links}
 
     def check_clocks(self) -> None:
-        """Raises EngineError if the start of the launch could not be simultaneous."""
+        """Raises EngineError if a clock is too uncertain for a simultaneous start."""
         at_ns = self._fleet.clock.unix_ns() + self._margin_ns
         worst = max(self._links, key=lambda link: link.clock.estimate(at_ns).bound_ns)
         bound_ns, limit_ns = worst.clock.estimate(at_ns).bound_ns, self._limit_ns

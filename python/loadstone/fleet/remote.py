@@ -103,7 +103,7 @@ class Remote:
         results: dict[int, Any] = {}
         for number, (operation, arguments) in operations.items():
             if not self.links[number].is_open:
-                results[number] = self._unreachable(number, "it is lost")
+                results[number] = self._unreachable(number, "the host is lost")
             else:
                 calls[number] = self._send_call(number, operation, arguments)
         sign_at = self.clock.monotonic() + SIGN_SECONDS

@@ -114,7 +114,7 @@ class SpreadFault:
         self._perform("inject")
 
     def missing_effect(self) -> str | None:
-        """The reason why the effect is not verified yet; None if it is."""
+        """The reason why the effect is not verified yet; None once it is verified."""
         return self._first_reason("missing_effect")
 
     def lift(self) -> None:
@@ -122,7 +122,7 @@ class SpreadFault:
         self._perform("lift")
 
     def remaining_effect(self) -> str | None:
-        """The reason why the lift is not verified yet; None if it is."""
+        """The reason why the lift is not verified yet; None once it is verified."""
         return self._first_reason("remaining_effect")
 
     def facts(self) -> Mapping[str, str | int | float | bool]:

@@ -50,7 +50,7 @@ OF_FIO = (
     "eta_newline",
     "eta_interval",
 )
-# Other names of options.
+# Alternative names of options.
 SYNONYMS = {"blocksize": "bs", "readwrite": "rw"}
 # The arguments of a command without options: the names of job files.
 COMMAND = r"\S+\.(?:fio|job|ini)(?:\s+\S+\.(?:fio|job|ini))*"

@@ -90,7 +90,7 @@ ALL: tuple[Format, ...] = (
 FORMATS = {module.NAME: module for module in ALL}
 # A figure is coarse if the value of its last digit exceeds this share of the figure.
 COARSE = 0.2
-# A command line names the store and its host, so it may differ between variants; its options are facts as well.
+# A command line names the store and its host, so it may differ between variants; its options are separate facts.
 COMMAND = {"command": "store.command"}
 JSON = (ycsb_json, latte, fio, memtier, hyperfine)
 # Formats based on lines, to which users add comments.

@@ -47,7 +47,7 @@ FACTS = {"parallel clients": "clients", "bytes payload": "record_bytes", "keep a
 FLAGS = ("l", "I", "q", "e", "x", "z", "3", "4", "6", "csv", "cluster", "tls", "insecure", "enable-tracking")
 NOT_OF_WORK = ("h", "p", "s", "a", "u", "c", "n", "d", "P", "r", "t", "k", "l", "q", "e", "csv", "threads", "precision",
                "seed", "dbnum", "cacert", "cacertdir", "cert", "key", "sni", "insecure", "4", "6")  # fmt: skip
-# The defaults of options (redis-benchmark.c). By default, requests are not pipelined, and all of them access one key.
+# The defaults of options (redis-benchmark.c). By default, requests are not pipelined, and all requests access one key.
 DEFAULTS = {"clients": ("c", 50), "record_bytes": ("d", 3), "keep_alive": ("k", 1), "pipeline": ("P", 1),
             "keyspace": ("r", 1)}  # fmt: skip
 CUT = "import redis-benchmark's whole output"

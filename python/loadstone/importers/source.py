@@ -85,12 +85,12 @@ COLLECTED_SHARE = 0.8
 ELIDED = re.compile(r"[\s|(<\[]*(?:\.{3,}|\u2026|\u22ee|snip(?:ped)?)[\s|)>\]]*", re.IGNORECASE)
 # The number of leading letters that lines must share to count as rows of one table.
 ROW_WORDS = 6
-# The level of a line in a log; `split_prefix` represents it by a character for private use.
+# The level of a line in a log; `split_prefix` represents the level by a private-use character.
 LEVEL = re.compile(r"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL)\b")
 LEVEL_SIGN = "\ue000"
 # The maximum number of words in a prefix that names the origin of a line, and the maximum number of origins.
 ORIGIN_WORDS, ORIGINS_MAX = 3, 16
-# If there are fewer lines, they may start with the same text by chance.
+# If there are fewer lines than this, they may start with the same text by chance.
 PREFIXED_MIN = 5
 COLLECTED_SAMPLE = 200
 

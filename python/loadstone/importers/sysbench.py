@@ -321,7 +321,7 @@ def rate_resolution(fields: dict[str, str], time: str) -> float:
 
 
 def read_segments(report: SysbenchReport, source: Source) -> ImportedRun:
-    """The run that consists of the checkpoint reports and the final report. Raises errors as `read_report` does."""
+    """The run that consists of the checkpoint reports and the final report. Raises the same errors as `read_report`."""
     options = {key: text for key, text in report.fields.items() if key[0] == OPTIONS}
     last = {key: text for key, text in report.fields.items() if key[0] != OPTIONS}
     parts, rows, before = [], [], 0.0

@@ -119,7 +119,7 @@ def build_run(entries: Sequence[ReportEntry], context: ReportContext, source: So
         done = covered
     check_blocks(operations, run, done, covered, slack, source, line)
     composed = any(is_composed(name) for name in operations)
-    # The throughput may exclude failures (as in YCSB's loads and in Loadstone), its product with the run time is not
+    # The throughput may exclude failures (as in YCSB's loads and in Loadstone). Its product with the run time is not
     # always a whole number, and the lines count a composed operation twice.
     total = done if composed or covered < done * WHOLE else covered
     failed, well = count_errors(run.statuses), well_done(run.statuses)

@@ -51,7 +51,7 @@ WILDCARDS = ("0.0.0.0", "::", "[::]")
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
 # The time between two reads of the files while a page is open: the engine reports once a second.
 POLL_SECONDS = 1.0
-# The same time while a page that was opened late has not yet received all earlier data.
+# The time between two reads while a page that was opened late has not yet received all earlier data.
 CATCH_UP_SECONDS = 0.05
 # The time for which viewers can still see the end of the run after the lab has exited.
 FAREWELL_SECONDS = 60.0
@@ -73,7 +73,7 @@ HEADERS = {
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """What to serve, and how."""
+    """The content to serve, and the addresses and protection of the server."""
 
     root: Path
     host: str = "127.0.0.1"

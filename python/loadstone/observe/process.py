@@ -100,7 +100,7 @@ def read_stat(pid: int | str, proc: Path = PROC) -> ProcessCounters | None:
 
 
 def bytes_of(pid: int | str, proc: Path = PROC) -> tuple[int, int] | None:
-    """The bytes that a process read from and wrote towards storage; None if they may not be read."""
+    """The bytes that a process read from and wrote towards storage; None if these counters may not be read."""
     counters = parse_fields(read_text(f"{proc}/{pid}/io"))
     if "read_bytes" not in counters or "write_bytes" not in counters:
         return None
