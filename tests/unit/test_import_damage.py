@@ -61,7 +61,7 @@ def test_foreign_file_is_refused_with_the_known_formats(tmp_path: Path) -> None:
     assert refusal(write_file(tmp_path, "Running 10s test @ http://localhost/\n")) == (
         "error: the format of bench.log is unknown\n"
         f"hint: known formats: {', '.join(format_.TITLE for name, format_ in FORMATS.items() if name != 'json')}; "
-        "for JSON of other tools, state paths: loadstone import --json"
+        "for JSON from other tools, state paths: loadstone import --json"
     )
 
 

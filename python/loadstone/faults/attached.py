@@ -14,7 +14,7 @@ from loadstone.experiment.plan.required_servers import Attached
 from loadstone.results.fault import VERIFIED_BY
 from loadstone.systems.base import undo
 
-# The time limit for `verify`, also before the fault, so that a slow command is not mistaken for an effect.
+# The time limit for `verify`. It also applies before the fault, so that a slow command is not mistaken for an effect.
 VERIFY_SECONDS = 10.0
 
 
@@ -46,12 +46,12 @@ class AttachedSite:
         return {}
 
     def addresses(self) -> Mapping[str, str]:
-        """The address of each host, without a port if it is the default of the store."""
+        """The address of each host; without a port if the store's default port is used."""
         port = self.commands.how.port
         return {host: host if port is None else f"{host}:{port}" for host in self.servers()}
 
     def action(self, planned: PlannedFault, victims: Sequence[str]) -> AttachedFault:
-        """The fault on these hosts."""
+        """Creates a fault for these hosts."""
         return AttachedFault(self, victims, planned.kind)
 
     def identities(self) -> Mapping[str, object]:
@@ -67,7 +67,7 @@ class AttachedSite:
         return True
 
     def verify(self, host: str) -> None:
-        """Runs the command `verify`; a check of a paused server may never end. Raises LoadstoneError."""
+        """Runs `verify` with a time limit, because a check of a paused server may never end. Raises LoadstoneError."""
         self.commands.run("verify", host, VERIFY_SECONDS)
 
     def find_start_ns(self, server: str) -> int | None:
@@ -124,7 +124,7 @@ class AttachedFault:
         return f"`verify` still succeeds on {unaffected[0]}" if unaffected else None
 
     def lift(self) -> None:
-        """Runs the lifting command for each host, even if it fails for another host. Raises LoadstoneError."""
+        """Runs the lifting command for each host, even after a failure on another host. Raises LoadstoneError."""
         undo.try_all(partial(self._site.commands.run, self._lift, host) for host in self._victims)
         undo.clear_journal(self._site.journal)
 

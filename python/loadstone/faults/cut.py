@@ -1,10 +1,10 @@
 """The fault `cut`: packets between the victims and their peers are lost or refused.
 
-By default, a victim is cut off from all other servers and from all clients, in both directions. With `peer`, only the
-connection to one server is cut; with `direction`, only the packets that a victim sends or receives.
+By default, a victim is cut off from all other servers and from all clients, in both directions. `peer` limits the cut
+to the path to one server; `direction` limits it to the packets that a victim sends, or to the packets that it receives.
 
 With `silence`, packets disappear, so senders wait until they time out. With `reset`, the senders' connections are
-aborted, and their routes refuse further packets immediately.
+aborted, and the senders' routes refuse further packets immediately.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from loadstone.systems.base.disks import run_command
 from loadstone.systems.base.undo import Step
 
 HINT = "see `loadstone doctor`"
-# A pair of sender and receiver: nodes are numbered from 1, and 0 is the host, where the clients are.
+# A pair of sender and receiver. Nodes are numbered from 1; 0 is the host, on which the clients run.
 Path = tuple[int, int]
 
 
 class Cut(Fault):
-    """Cuts connections of nodes that are in network namespaces."""
+    """Cuts the connections of nodes in network namespaces."""
 
     def prepare(self) -> None:
         """Checks that each victim has a connected namespace, and that all packets arrive. Raises LoadstoneError."""
@@ -79,8 +79,7 @@ class Cut(Fault):
             for path in sorted(self._cut):
                 networks.drop_path(self._root, *path)
         else:
-            # The first pass also informs the receivers. The second aborts connections that were opened during the
-            # first.
+            # The first call also informs the receivers. The second call aborts connections that were opened since then.
             self._abort_connections()
             for path in sorted(self._cut):
                 networks.refuse_path(self._root, *path)
@@ -91,7 +90,7 @@ class Cut(Fault):
             networks.abort_connections(self._root, sender, receiver)
 
     def missing_effect(self) -> str | None:
-        """Names the first path on which packets still arrive, or on which they are lost although it was not cut."""
+        """Names the first cut path on which packets still arrive, or the first intact path on which they are lost."""
         return self._find_difference(self._cut)
 
     def _find_difference(self, cut: set[Path]) -> str | None:

@@ -1,4 +1,4 @@
-"""The base class of all kinds of faults."""
+"""The base class of all faults."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ class Fault(ABC):
     `remaining_effect` until it returns None.
     """
 
-    # Whether the fault stops its servers, which are restarted to lift it.
+    # Whether the fault stops its servers. To lift such a fault, the servers are restarted.
     ending: bool = False
 
     def __init__(self, running: RunningSystem, victims: Sequence[str], planned: PlannedFault) -> None:
         self.running = running
         self.victims = tuple(victims)
         self.planned = planned
-        # The processes of the victims when the fault was aimed; later, the new processes.
+        # The victims' processes, as found by the last call of `aim`.
         self.members: list[ServerProcess] = []
 
     def prepare(self) -> None:  # noqa: B027
-        """Checks and creates the parts of the fault that may fail, before the load. Raises LoadstoneError."""
+        """Before the load, checks and creates the parts of the fault that may fail. Raises LoadstoneError."""
 
     def aim(self) -> None:
         """Finds the processes of the victims.
 
-        Of the steps before the fault is ordered, this step is the last that may take milliseconds.
+        This is the last step before the order that may take milliseconds.
         """
         servers = [server for server in self.running.running_processes() if server.name in self.victims]
         self.members = [member for server in servers for member in process.process_tree(server)]
@@ -68,7 +68,7 @@ class Fault(ABC):
 
     @abstractmethod
     def missing_effect(self) -> str | None:
-        """The reason why the effect is not verified yet; None if it is."""
+        """The reason why the effect is not verified yet; None once it is verified."""
 
     def lift(self) -> None:
         """Lifts the fault. If it stopped its servers, restarts them and returns when they are ready. Raises
@@ -79,7 +79,7 @@ class Fault(ABC):
             self.running.revive_servers()
 
     def remaining_effect(self) -> str | None:
-        """The reason why the lift is not verified yet; None if it is."""
+        """The reason why the lift is not verified yet; None once it is verified."""
         if not self.ending:
             return None
         alive = {server.name for server in self.running.running_processes()}
@@ -87,5 +87,5 @@ class Fault(ABC):
         return f"{ended[0]} is not running" if ended else None
 
     def facts(self) -> Mapping[str, str | int | float | bool]:
-        """Facts that the fault observed about itself."""
+        """Facts about the fault, for its record."""
         return {}

@@ -1,4 +1,4 @@
-"""The fault `full`: a ballast file occupies all free space of the node's file system."""
+"""The fault `full`: a ballast file occupies all free space on the node's file system."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PROBE, PROBE_BYTES = "loadstone-probe", 4096
 
 
 class Full(Fault):
-    """Fills disks. A server may exit because of this; it is restarted when there is space again."""
+    """Fills disks. A server that exits because its disk is full is restarted when there is space again."""
 
     def prepare(self) -> None:
         """Checks that each victim has a mounted file system. Raises FaultError."""

@@ -1,4 +1,4 @@
-"""Runs the faults of a trial, each in a thread of the lab, at an instant of the engine's clock.
+"""Runs the faults of a trial, each in a thread of the lab, at instants relative to the start of the measured window.
 
     injector = Injector(site, planned, seed, repeat)
     injector.prepare()
@@ -8,7 +8,7 @@
         …                     # wait for the engines
     injector.records
 
-However the block is left, every fault is lifted.
+Leaving the block lifts every fault, even after an error.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from loadstone.faults.fault import FaultError
 from loadstone.format.suggestion import suggest_names
 from loadstone.results.fault import ENDING_SERVERS, FaultRecord
 
-# The time within which an ordered fault must take effect, and the effect of a lifted fault must disappear.
+# The time within which an ordered fault must take effect, and a lifted fault must lose its effect.
 EFFECT_SECONDS = 10.0
 # After a stall of this process, the first check may be late and the effect not yet visible.
 GRACE_SECONDS = 0.1
 POLL_SECONDS = 0.002
 # The interval between readings of the servers' backlog; each reading costs the servers some CPU time.
 SETTLED_POLL_SECONDS = 1.0
-# The time before its instant at which a fault reads facts and finds its processes.
+# A fault reads facts and finds its processes this long before its planned instant.
 AHEAD_SECONDS = 0.5
 
 Facts = Mapping[str, str | int | float | bool]
@@ -72,16 +72,16 @@ class Site(Protocol):
         """The address of each server, as clients know it: `127.0.0.1:9042`."""
 
     def action(self, planned: PlannedFault, victims: Sequence[str]) -> Action:
-        """The fault on these servers. Raises LoadstoneError."""
+        """Creates a fault for these servers. Raises LoadstoneError."""
 
     def identities(self) -> Mapping[str, object]:
-        """The identity of the process of each running server; None for a paused server."""
+        """The identity of each running server's process; None for a paused server."""
 
     def find_start_ns(self, server: str) -> int | None:
         """The start of a server's current process, on the monotonic clock; None if unknown."""
 
     def backlog(self) -> str | None:
-        """The work that is still pending before every server has all writes; None if there is none."""
+        """The work that must finish before every server has all writes; None if there is none."""
 
     def data_bytes(self, server: str) -> int | None:
         """The size of a server's data on this host; None if unknown."""
@@ -98,7 +98,7 @@ class Injector:
         repeat: int,
         report: Callable[[int, FaultRecord], None] = lambda number, record: None,
     ) -> None:
-        """`report` is called after each step of a fault, in its thread, with the fault's number and record."""
+        """`report` is called after each step of a fault, in the fault's thread, with the fault's number and record."""
         # The start of the measured window, ns since the epoch; 0 before it is known.
         self.zero_unix_ns = 0
         self._start_unix_ns: int | None = None
@@ -134,10 +134,11 @@ class Injector:
             run.begin(zero_ns)
 
     def note_summary(self, start_unix_ns: int, events: Sequence[ServerEvent]) -> None:
-        """Stores the engine's final report: the window's start by its clock, ns since the epoch, and server events.
+        """Stores the engine's final report: the window's start by the engine's clock, ns since the epoch, and server
+        events.
 
-        The records can then state the difference between both clocks, when a victim was first considered down, and
-        when the load generator had no usable connection to it.
+        The records can then state the offset between the two clocks, when a victim was first considered down, and
+        when the load generator had no usable connection to the victim.
         """
         self._start_unix_ns, self._events = start_unix_ns, events
 
@@ -207,8 +208,8 @@ class FaultRun:
             self._thread.join()
 
     def note_events(self, events: Sequence[ServerEvent]) -> None:
-        """Records the first events of each type about a victim after the order; their instants are ns since the start
-        of the window."""
+        """Records when victims were first down, unusable and usable again after the order. The instants of `events` are
+        ns since the start of the window."""
         ordered_ns = self.record.ordered_ns
         if ordered_ns is None:
             return
@@ -216,10 +217,10 @@ class FaultRun:
         victims = {self._addresses.get(name) for name in (*self.record.servers, self._planned.peer) if name}
 
         def find_instants(name: str, since: Mapping[str, int] | None = None) -> dict[str, int]:
-            """The first instant of an event for each victim, after its instant in `since`, if that is not None."""
+            """The first instant of an event for each victim, after the order or the victim's instant in `since`."""
             instants: dict[str, int] = {}
             for event in events:
-                # The address of a victim may lack its port.
+                # The address of a victim may have no port.
                 if event.event == name and victims & {event.server, event.server.rpartition(":")[0].strip("[]")}:
                     from_ns = ordered_ns if since is None else since.get(event.server)
                     if from_ns is not None and event.unix_ns >= from_ns:
@@ -284,7 +285,7 @@ class FaultRun:
             started = [self._site.find_start_ns(name) for name in self.record.servers] if action.ending else []
             known = [start for start in started if start is not None]
             if known and "lifted" not in self.record.unverified:
-                # The start of the last new process; `lift` returned only when it was ready.
+                # The start of the last new process, because `lift` returns only when all servers are ready.
                 self.record = replace(self.record, lifted_ns=max(known) - self._zero_ns)
             self._check_bystanders()
             self._await_settled()
@@ -361,7 +362,7 @@ def choose_servers(site: Site, planned: PlannedFault, seed: int, repeat: int) ->
 
 
 def choose_peer(site: Site, planned: PlannedFault, victims: Sequence[str], seed: int, repeat: int) -> str:
-    """The server to which the connection is cut; empty for all. Raises FaultError if it does not exist."""
+    """The only server to which connections are cut; empty for all. Raises FaultError if the server does not exist."""
     peers = [name for name in site.servers() if name not in victims]
     if planned.kind != "cut" or planned.peer in ("", CLIENTS, *peers):
         return planned.peer

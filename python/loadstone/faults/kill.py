@@ -1,4 +1,4 @@
-"""The fault `kill` sends SIGKILL to a server and all processes that it has started, like the OOM killer or a crash."""
+"""The fault `kill` emulates a crash or the OOM killer: it sends SIGKILL to a server and all its descendants."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CONNECT_S = 0.2
 
 
 class Kill(Fault):
-    """A crash of processes. The kernel keeps the data that was passed to it."""
+    """A crash of processes. Data that they have already passed to the kernel is not lost."""
 
     ending = True
 

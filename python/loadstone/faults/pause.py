@@ -1,6 +1,6 @@
-"""The fault `pause` sends SIGSTOP to a server and all processes that it has started, like a long garbage collection.
+"""The fault `pause` emulates a long garbage collection: it sends SIGSTOP to a server and all its descendants.
 
-Its sockets stay open, and the kernel accepts further connections for it, so a check of its port succeeds.
+The server's sockets stay open, and the kernel accepts further connections, so a check of the port succeeds.
 """
 
 from __future__ import annotations

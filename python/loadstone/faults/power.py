@@ -35,7 +35,7 @@ class Power(Kill):
         super().inject()
 
     def missing_effect(self) -> str | None:
-        """Also reports a file system that accepted a write after it had stopped."""
+        """Also reports a file system that still accepted writes after its shutdown."""
         if self._writable:
             return f"the file system of {self._writable[0]} still accepts writes"
         return super().missing_effect()

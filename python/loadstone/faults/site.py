@@ -43,7 +43,10 @@ class StartedSite:
         return [server.name for server, _ in self._running.status()]
 
     def roles(self) -> Mapping[str, Sequence[str]]:
-        """The servers, keyed by role: a name without its number, such as `region-server`. Raises LoadstoneError."""
+        """The servers, keyed by role. A server's name without its number, such as `region-server`, is also a role.
+
+        Raises LoadstoneError.
+        """
         roles: dict[str, list[str]] = {}
         for name in self.servers():
             stem, _, number = name.rpartition("-")
@@ -57,7 +60,7 @@ class StartedSite:
         return {server.name: server.address for server, _ in self._running.status()}
 
     def action(self, planned: PlannedFault, victims: Sequence[str]) -> Fault:
-        """The fault on these servers."""
+        """Creates a fault for these servers."""
         return FAULTS[planned.kind](self._running, victims, planned)
 
     def identities(self) -> Mapping[str, object]:
@@ -74,7 +77,7 @@ class StartedSite:
         return round(ticks[0] * 1e9 / TICKS_PER_SECOND) if ticks else None
 
     def backlog(self) -> str | None:
-        """The work that is still pending before every server has all writes. Raises LoadstoneError."""
+        """The work that must finish before every server has all writes. Raises LoadstoneError."""
         return self._running.find_backlog()
 
     def data_bytes(self, server: str) -> int | None:

@@ -1,8 +1,8 @@
-"""The fault `slow` limits the CPU time or the disk throughput of a server with control groups. Without control groups,
-the server is stopped for part of each period with SIGSTOP, which limits its CPU time.
+"""The fault `slow` uses control groups to limit a server's CPU time or disk throughput. Without control groups, SIGSTOP
+stops the server for part of each period, which limits its CPU time.
 
-In version 1 of control groups, buffered writes are not delayed until the server syncs them: the kernel's own writes do
-not count towards the group (admin-guide/cgroup-v1/blkio-controller.rst). Version 2 has not been tested.
+In version 1 of control groups, buffered writes are delayed only when the server syncs them, because the kernel's writes
+do not count towards the group (admin-guide/cgroup-v1/blkio-controller.rst). Version 2 has not been tested.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ RATE_SECONDS, RATE_SHARES = 0.5, (0.5, 1.5)
 
 @dataclass
 class DiskRate:
-    """The highest throughput of a control group, of reads or of writes, over the last `RATE_SECONDS`."""
+    """The read or write throughput of a control group over the last `RATE_SECONDS`, whichever is higher."""
 
     group: Path
     device: str
@@ -54,7 +54,7 @@ class DiskRate:
 
 
 class Slow(Fault):
-    """Servers that may use only a share of one processor, or a limited throughput of their disk."""
+    """Limits servers to a share of one processor, or to a given disk throughput."""
 
     def prepare(self) -> None:
         """Chooses the mechanisms. Raises FaultError if a disk cannot be limited."""
@@ -78,7 +78,7 @@ class Slow(Fault):
         return [*resumed, *(Step("leave_group", str(path), text=str(path.parent)) for path in groups)]
 
     def _groups(self, server: str) -> list[Path]:
-        """The control groups of a server: in version 2, a single one."""
+        """The control groups of a server. In version 2, there is only one."""
         parents = [parent for parent in (self._cpu_parent, self._disk_parent) if parent is not None]
         return [self._group(parent, server) for parent in dict.fromkeys(parents)]
 

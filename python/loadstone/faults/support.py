@@ -35,7 +35,7 @@ class Mechanism:
 
     name: str
     probe: Callable[[], str | None]
-    # The faults that need it.
+    # The faults that need the mechanism.
     faults: tuple[str, ...]
 
 
@@ -57,7 +57,7 @@ def probe_signals() -> str | None:
 
 
 def probe_disk(probe: Callable[[Path, Path], str | None]) -> str | None:
-    """Mounts ext4 on a loop device, and returns the result of `probe` for the directory and the file of the device."""
+    """Mounts ext4 on a loop device, calls `probe` with the mount point and the image file, and returns the result."""
     if os.geteuid() != 0:
         return "it needs root"
     if missing := [name for name in ("mkfs.ext4", "mount", "umount") if shutil.which(name) is None]:
@@ -86,7 +86,7 @@ def probe_shutdown(directory: Path, image: Path) -> str | None:
 
 
 def probe_throttle(directory: Path, _: Path) -> str | None:
-    """Writes through a limit of a control group, which must take as long as the limit requires. Raises OSError."""
+    """Checks that a write in a throttled control group takes as long as the limit requires. Raises OSError."""
     parent = throttle_parent()
     if parent is None:
         return "this process cannot create a control group for disks"
@@ -112,7 +112,7 @@ MECHANISMS = (
 
 
 def probe_faults(kinds: Iterable[str] | None = None) -> Mapping[str, str]:
-    """The faults among `kinds`, or among all faults, that this host does not support, each with the reason."""
+    """The reasons why this host does not support faults, keyed by fault; checks only `kinds`, by default all faults."""
     reasons: dict[str, str] = {}
     for mechanism in MECHANISMS:
         affected = mechanism.faults if kinds is None else [kind for kind in mechanism.faults if kind in {*kinds}]
@@ -122,7 +122,7 @@ def probe_faults(kinds: Iterable[str] | None = None) -> Mapping[str, str]:
 
 
 def require_support(plan: Plan) -> None:
-    """Raises LoadstoneError if the plan has a fault for started servers that this host does not support."""
+    """Raises LoadstoneError if this host does not support a fault that the plan injects into started servers."""
     kinds = {
         name
         for variant in plan.variants

@@ -74,22 +74,22 @@ class Agent:
     """The engines of one host. Any thread may call `exchange`, but only one thread at a time may poll."""
 
     def __init__(
-        self, clock: HostClock | None = None, carriers: Mapping[str, int] | None = None, name: str = "host"
+        self, clock: HostClock | None = None, transport_pids: Mapping[str, int] | None = None, name: str = "host"
     ) -> None:
-        """`carriers` are the processes of the transport, by name; their cost is reported, but is not interference.
+        """`transport_pids` are the transport's processes, by name; their CPU time is reported, but not as interference.
 
         `name` is the host's name in the fleet.
         """
         self._clock = clock or HostClock()
-        self._carriers = dict(carriers or {})
-        self.systems = HostSystems(name, carriers)
+        self._transport_pids = dict(transport_pids or {})
+        self.systems = HostSystems(name, transport_pids)
         self._messages: deque[Message] = deque()
         self._changed = threading.Condition()
         self._heard_at = self._clock.monotonic()
         self._launch: Launch | None = None
 
     def facts(self) -> dict[str, Any]:
-        """The description of the host: hardware, kernel and versions, and the processor type and libc."""
+        """A description of the host: hardware, kernel, versions, processor type and libc."""
         return {
             **describe_environment(arguments=()),
             "machine": platform.machine(),
@@ -142,7 +142,8 @@ class Agent:
         return messages
 
     def install(self, data: bytes, sha256: str) -> Message:
-        """Stores an engine in the cache under its hash, and uses it. The reply has an `error` if it cannot run here."""
+        """Stores an engine in the cache under its hash, and uses it. The reply has an `error` if the engine cannot run
+        here."""
         received_ns = self._clock.unix_ns()
         error = install_engine(data, sha256)
         return {"received_ns": received_ns, "installed": sha256, "error": error, "replied_ns": self._clock.unix_ns()}
@@ -184,14 +185,14 @@ class Agent:
         return self._clock.from_kernel_ns(kernel_ns)
 
     @property
-    def carriers(self) -> Mapping[str, int]:
-        """The processes of the transport, by name."""
-        return self._carriers
+    def transport_pids(self) -> Mapping[str, int]:
+        """The transport's processes, by name."""
+        return self._transport_pids
 
     def list_processes(self) -> dict[str, int]:
-        """The processes whose use is not interference: the transport's, and the servers that this agent started."""
+        """The processes that do not count as interference: the transport's, and the servers that this agent started."""
         servers = {f"{SERVER}{server.name}": server.pid for server in self.systems.find_watched()}
-        return {**self._carriers, **servers}
+        return {**self._transport_pids, **servers}
 
 
 class Launch(threading.Thread):
@@ -243,7 +244,7 @@ class Launch(threading.Thread):
         titles = [f"segment {spec['segment']['k']}/{spec['segment']['n']}" for spec in self._specs]
         starts: list[int] = []
         with ExitStack() as stack:
-            # Engines for servers keep no data on this host, so the device with temporary files is observed.
+            # Engines that load servers store no data on this host, so the device with temporary files is observed.
             directory = Path(tempfile.gettempdir())
             observer = stack.enter_context(Observer(directory, self._agent.list_processes()))
             merger = stack.enter_context(Merger(titles, partial(self._forward, observer)))
@@ -262,10 +263,10 @@ class Launch(threading.Thread):
             for trial, event in follow_trials(*self._trials, idle=partial(self._idle, observer)):
                 match event:
                     case EngineError() if waiting and len(self._specs) > 1:
-                        # Nothing was measured, and the remaining engines would wait for the failed one.
+                        # Nothing has been measured, and the remaining engines would wait for the failed engine.
                         raise event
                     case Note():
-                        # A note names its segment of the whole trial.
+                        # The lab expects the segment's number in the whole trial, not its place on this host.
                         message = f"{titles[places[trial]]}: {event.message}"
                         self._send(note=asdict(replace(event, message=message)))
                         continue
@@ -295,7 +296,7 @@ class Launch(threading.Thread):
         if line.startswith('{"event":"ready"'):
             observer.begin_phase(MEASURE)
         if line.startswith('{"event":"summary"'):
-            # Instants are converted, because they are compared with instants of other hosts and of the lab.
+            # Instants are converted, because they are compared with instants from other hosts and the lab.
             line = json.dumps(shift_instants(json.loads(line), self._agent, self._offset_ns), separators=(",", ":"))
         self._send(line=line)
 
@@ -314,14 +315,14 @@ class Launch(threading.Thread):
             values = [value for value in engines if value.metric.endswith(f".{suffix}")]
             if values:
                 chosen.append(Value(f"engines.{suffix}", sum(value.value for value in values), unit, values[0].n))
-        carried = [figures[f"{name}.cpu"] for name in self._agent.carriers if f"{name}.cpu" in figures]
-        if carried:
-            chosen.append(Value("carrier.cpu", sum(value.value for value in carried), "processors", carried[0].n))
+        transport = [figures[f"{name}.cpu"] for name in self._agent.transport_pids if f"{name}.cpu" in figures]
+        if transport:
+            chosen.append(Value("transport.cpu", sum(value.value for value in transport), "processors", transport[0].n))
         return [(value.metric, value.value, value.unit, value.n) for value in chosen]
 
 
 class CommandLaunch(Launch):
-    """A thread that follows a command, which another tool's program performs instead of engines."""
+    """A thread that runs and follows another tool's command in place of engines."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -356,7 +357,7 @@ class CommandLaunch(Launch):
             remove_directory(base)
 
     def _run_command(self, spec: Spec, base: Path) -> None:
-        """Runs the command in `data` below a directory, and sends its output and the new files in `results`."""
+        """Runs the command in `data` below `base`, and sends its output and the histogram logs in `results`."""
         command, data, results = spec["command"], base / "data", base / "results"
         for path in (data, results):
             path.mkdir(parents=True, exist_ok=True)
@@ -374,7 +375,7 @@ class CommandLaunch(Launch):
         with Watch(place if place.exists() else data, None) as watch:
             for name, pid in self._agent.list_processes().items():
                 watch.watch(name, pid)
-            # The launcher's own use, and its commands', count when it has exited.
+            # The CPU time of the launcher and its command counts as this process's once the launcher has exited.
             with Launcher() as process:
                 self._send(ready=True)
                 self._await_start()

@@ -1,4 +1,4 @@
-"""Compares the clocks of hosts with the lab's clock, from the times of round trips.
+"""Compares the hosts' clocks with the lab's clock by timing round trips.
 
 The lab asks a host for its time. The host's offset is then known to within half the round trip, however asymmetric the
 network is (RFC 5905, section 8). The shortest of several round trips gives the tightest bound.
@@ -41,7 +41,7 @@ class HostClock:
 
 @dataclass(frozen=True)
 class ShiftedClock(HostClock):
-    """A clock with an offset that grows, for tests and demonstrations."""
+    """A clock with a growing offset, for tests and demonstrations."""
 
     offset_ns: int = 0
     # The growth of the offset per unit of time since `since_ns`.
@@ -123,8 +123,8 @@ class ClockWatch:
         age_ns = reading.middle_ns - self.latest.middle_ns
         # An old reading becomes less accurate, because the clock may have drifted since.
         aged_ns = self.latest.bound_ns + SLEW_MAX * age_ns
-        # The first round trip may have taken seconds, in which the agent started: then a later reading knows more about
-        # that instant.
+        # The first round trip may take seconds, because the agent is starting. A later reading then bounds the offset
+        # at that instant more tightly.
         is_better = reading.bound_ns + SLEW_MAX * (reading.middle_ns - self.first.middle_ns) < self.first.bound_ns
         if (is_early and reading.bound_ns < self.first.bound_ns) or is_better:
             self.first = self.latest = reading
@@ -139,8 +139,8 @@ class ClockWatch:
 
     @property
     def drift(self) -> OffsetEstimate | None:
-        """The growth of the offset per unit of time, and its maximum error; None if the error exceeds the rate at
-        which a clock is slewed."""
+        """The growth of the offset per unit of time, and its maximum error; None if the readings are too close together
+        or the error exceeds the maximum slew rate."""
         if self.first is None or self.latest is None:
             return None
         elapsed = self.latest.middle_ns - self.first.middle_ns
@@ -151,7 +151,7 @@ class ClockWatch:
         return OffsetEstimate(growth, bound) if bound <= SLEW_MAX else None
 
     def estimate(self, at_ns: float) -> OffsetEstimate:
-        """The offset at an instant of the lab's clock, corrected for drift. There must have been a reading."""
+        """The offset at an instant of the lab's clock, corrected for drift. Requires at least one reading."""
         assert self.latest is not None, "readings precede estimates"
         since = abs(at_ns - self.latest.middle_ns)
         drift = self.drift

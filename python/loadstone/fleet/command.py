@@ -1,4 +1,4 @@
-"""Starts commands, on this machine and on the hosts of a fleet, in a process that ends with its user."""
+"""Starts commands, on this machine and on the hosts of a fleet, through a launcher that exits with this process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from loadstone.experiment.kind import CommandUse
 from loadstone.fleet import launcher
 
 NOT_EXECUTABLE = 126
-# The time that the launcher has to kill a command.
+# The time limit for the launcher to kill a command.
 KILL_SECONDS = 3 * launcher.ENDING_SECONDS
 
 

@@ -1,4 +1,4 @@
-"""Starts, observes, breaks and stops the systems on a host of the fleet, with the code for a single machine.
+"""Starts, observes, breaks and stops the systems on a host of the fleet, using the code for a single machine.
 
 The lab (`loadstone.fleet.spread`) names an operation in `OPERATIONS`; the arguments and the result are JSON.
 """
@@ -27,7 +27,7 @@ from loadstone.systems.base.system import SystemPlan
 
 # The maximum length of an instance name.
 NAME_MAX = 31
-LOOK_SECONDS = 1.0
+SAMPLE_SECONDS = 1.0
 # The steps of a fault that the lab may order.
 STEPS = frozenset(
     {"aim", "journal", "withdraw", "inject", "missing_effect", "lift", "remaining_effect", "facts", "prepare"}
@@ -37,10 +37,10 @@ STEPS = frozenset(
 class HostSystems:
     """The systems of one host. Any thread may perform operations."""
 
-    def __init__(self, host: str, carriers: Mapping[str, int] | None = None) -> None:
-        """`carriers` are the processes of the transport, whose CPU time is not interference."""
+    def __init__(self, host: str, transport_pids: Mapping[str, int] | None = None) -> None:
+        """`transport_pids` are the transport's processes, whose CPU time is not interference."""
         self._instance = instance_name(host)
-        self._carriers = dict(carriers or {})
+        self._transport_pids = dict(transport_pids or {})
         # The mark of ownership of each system that was started.
         self._marks: dict[str, ExitStack] = {}
         self._observations: dict[str, Observation] = {}
@@ -97,7 +97,7 @@ class HostSystems:
         return dict(self._running(system).read_figures())
 
     def find_backlog(self, system: str) -> str | None:
-        """The work that is still pending before every reachable replica has all writes."""
+        """The work that must finish before every reachable replica has all writes; None if there is none."""
         return self._running(system).find_backlog()
 
     def recreate_table(self, system: str, table: str, options: Mapping[str, str]) -> None:
@@ -111,7 +111,7 @@ class HostSystems:
     def begin_observation(self, system: str) -> None:
         """Flushes the file system with the data, and begins observing the host and its servers."""
         self.end_observation(system)
-        self._observations[system] = Observation(self._running(system), self._carriers)
+        self._observations[system] = Observation(self._running(system), self._transport_pids)
         self._observations[system].begin()
 
     def end_observation(self, system: str) -> list[list[Any]]:
@@ -129,7 +129,7 @@ class HostSystems:
         return dict(StartedSite(self._running(system)).identities())
 
     def start_times(self, system: str) -> dict[str, float]:
-        """The start of each server's process, s since the epoch by this host's clock."""
+        """The start time of each server's process, s since the epoch by this host's clock."""
         return {server.name: process.start_time(server) for server in self._running(system).running_processes()}
 
     def data_bytes(self, system: str, server: str) -> int | None:
@@ -186,34 +186,34 @@ OPERATIONS: Mapping[str, Callable[..., Any]] = {
 class Observation(threading.Thread):
     """Observes this host and the servers of a system, about once a second."""
 
-    def __init__(self, running: RunningSystem, carriers: Mapping[str, int]) -> None:
+    def __init__(self, running: RunningSystem, transport_pids: Mapping[str, int]) -> None:
         super().__init__(name=f"observe {running.name}", daemon=True)
         servers = ServerObserver(tuple(running.find_watched()), jvm.read_collections)
-        self._carriers = carriers
+        self._transport_pids = transport_pids
         self._watch = Watch(next(iter(running.data_directories()), None), None, servers)
         self._is_over = threading.Event()
 
     def begin(self) -> None:
         """Begins the observation, and returns after the first sample."""
         self._watch.__enter__()
-        for name, pid in self._carriers.items():
+        for name, pid in self._transport_pids.items():
             self._watch.watch(name, pid)
         self.start()
 
     def run(self) -> None:
         """Takes samples."""
-        while not self._is_over.wait(LOOK_SECONDS):
+        while not self._is_over.wait(SAMPLE_SECONDS):
             self._watch.take_sample()
 
     def end(self) -> list[Value]:
-        """The figures, after the last sample and a flush of the file system."""
+        """Flushes the file system, takes the last sample, and returns the figures."""
         self._is_over.set()
         self.join()
         self._watch.__exit__(None, None, None)
         values = list(self._watch.values(0))
-        carried = [value for value in values if value.metric in {f"{name}.cpu" for name in self._carriers}]
-        if carried:
-            values.append(Value("carrier.cpu", sum(value.value for value in carried), "processors", carried[0].n))
+        transport = [value for value in values if value.metric in {f"{name}.cpu" for name in self._transport_pids}]
+        if transport:
+            values.append(Value("transport.cpu", sum(value.value for value in transport), "processors", transport[0].n))
         return values
 
 

@@ -1,10 +1,10 @@
-"""A fleet as the runner sees it: it takes the specs of segments, and returns their events.
+"""The runner's interface to a fleet, which takes the specs of segments and returns the segments' events.
 
     with fleet.launch(split_spec(spec, engines), listener) as running:
         for part, event in running.events():
             ...
 
-`loadstone.fleet.local` implements it for this machine, and `loadstone.fleet.remote` for many hosts.
+`loadstone.fleet.local` implements the interface for this machine, and `loadstone.fleet.remote` for many hosts.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ class Part:
 
     # The name in messages, such as `segment 1/3` or `host clients-1`.
     title: str
-    # The part of its file names that distinguishes it.
+    # Distinguishes the names of this part's files.
     stem: str
     specs: Sequence[Spec]
-    # The engine's process, if it is on this machine.
+    # The pid of the engine, if the engine runs on this machine.
     pid: int | None = None
 
 
 @dataclass(frozen=True)
 class Observations:
-    """The figures, facts and notes of the hosts of a launch, the number of segments lost on surviving hosts, and the
-    exits of commands by part."""
+    """The figures, facts and notes of a launch's hosts, the number of segments lost on surviving hosts, and the command
+    exits, keyed by part."""
 
     values: Sequence[Value] = ()
     facts: Mapping[str, Scalar] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class Running(Protocol):
         """Kills every engine immediately. Any thread may call this."""
 
     def observations(self) -> Observations:
-        """The observations of the hosts; to be called after the last event."""
+        """The observations of the hosts. Call this after the last event."""
 
 
 class Fleet(Protocol):
@@ -81,10 +81,10 @@ class Fleet(Protocol):
     facts: Mapping[str, Scalar]
 
     def hosts(self, placement: str) -> Sequence[str]:
-        """The names of the hosts of a placement."""
+        """The names of a placement's hosts."""
 
     def open_system(self, name: str) -> SpreadSystem:
-        """A system whose nodes run on hosts of the fleet. Raises LoadstoneError if there are none for servers."""
+        """A system whose nodes run on hosts of the fleet. Raises LoadstoneError if no host is reserved for servers."""
 
     def describe(self) -> Sequence[Mapping[str, Any]]:
         """The hardware, name and role of each host in use except this machine. Raises EngineError for a silent host."""

@@ -1,6 +1,6 @@
 """Runs one launch of engines on many hosts: collects events, starts all engines simultaneously, and detects lost hosts.
 
-A carrier takes up to a minute to detect a lost host (Ray: `ActorDiedError` 16 s after a power failure, 65 s after a
+A transport may take a minute to detect a lost host (Ray: `ActorDiedError` 16 s after a power failure, 65 s after a
 pulled cable). Here, every agent replies once a second, and a host counts as lost after 3 intervals of silence.
 """
 
@@ -52,7 +52,7 @@ class Lab(Protocol):
 
 
 class Launched:
-    """The engines of one launch, whose parts are hosts."""
+    """The engines started by one launch, one part per host."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Launched:
         self._lease_seconds = (first.get("lease_ms") or LEASE_MS) / 1e3
         limit = SILENT_INTERVALS * max(self._interval_seconds, REPLY_SECONDS)
         self._silence_seconds = fleet.silence_seconds or limit
-        # The instant until which the lab waits for running hosts.
+        # The instant until which the lab waits for hosts that are still running.
         self._deadline = math.inf
         self._start_ns: int | None = None
         self._started: Callable[[int], object] | None = None
@@ -88,14 +88,14 @@ class Launched:
         self._figures: dict[int, list[Value]] = {}
         self._starts: dict[int, list[int]] = {}
         self._errors: dict[int, EngineError] = {}
-        # The exits of commands, as the agents describe them.
+        # The command exits that the agents reported.
         self._exits: dict[int, Mapping[str, Any]] = {}
         self._notes: list[Note] = []
         self._lost_segments = 0
         self._jumps = {link.number: len(link.clock.jumps) for link in links}
 
     def check_clocks(self) -> None:
-        """Raises EngineError if the start of the launch could not be simultaneous."""
+        """Raises EngineError if a clock is too uncertain for a simultaneous start."""
         at_ns = self._fleet.clock.unix_ns() + self._margin_ns
         worst = max(self._links, key=lambda link: link.clock.estimate(at_ns).bound_ns)
         bound_ns, limit_ns = worst.clock.estimate(at_ns).bound_ns, self._limit_ns
@@ -116,7 +116,8 @@ class Launched:
     def events(
         self, idle: Callable[[], object] | None = None, started: Callable[[int], object] | None = None
     ) -> Iterator[PartEvent]:
-        """The events of all hosts, merged from each host's engines. A lost host yields an error and stops the load."""
+        """The events of all hosts; each agent merges its engines' events. A lost host yields an error and stops the
+        load."""
         self._started = started
         clock = self._fleet.clock
         idle_at = clock.monotonic()
@@ -277,7 +278,7 @@ class Launched:
                 self._start()
 
     def _start(self) -> None:
-        """Starts the load on all hosts at the same instant, which is sent to each host in its clock's time."""
+        """Starts the load on all hosts at the same instant, converted to each host's clock."""
         self.check_clocks()
         self._start_ns = self._fleet.clock.unix_ns() + self._margin_ns
         if self._started is not None:
@@ -304,7 +305,7 @@ class Launched:
             yield Value(f"{name}.clock_drift", drift.offset_ns * 1e6, "ppm", 1)
 
     def _engine_share(self) -> Iterator[Value]:
-        """The largest share of its processors that the engines of a machine used; none if a host's size is unknown.
+        """The largest share of a machine's processors that its engines used; none if a processor count is unknown.
 
         Hosts that are namespaces or containers on the same kernel share its processors.
         """
@@ -323,7 +324,7 @@ class Launched:
             yield Value("cpu.engine_share", max(used[boot] / processors[boot] for boot in used), "share", len(used))
 
     def _machine_facts(self) -> Mapping[str, Scalar]:
-        """The number of machines behind the hosts of engines and servers, and whether both share a machine.
+        """The number of machines behind the hosts, and whether engines and servers share a machine.
 
         Hosts that are namespaces or containers on the same kernel share its processors. Empty if a host does not report
         its machine.
@@ -333,7 +334,7 @@ class Launched:
         if None in boots.values():
             return {}
         facts: dict[str, Scalar] = {"machines": len({*boots.values()})}
-        # On the servers' hosts, clients share the servers' machines by request.
+        # With `placement: beside`, clients share the servers' machines intentionally.
         if servers and any(link not in servers for link in self._links):
             apart = {boots[link.number] for link in self._links if link not in servers}
             is_shared = not apart.isdisjoint(boots[link.number] for link in servers)
@@ -341,7 +342,7 @@ class Launched:
         return facts
 
     def _clock_notes(self, skew_ns: float | None) -> Iterator[Note]:
-        """Notes on clock jumps during the launch, and on a start that was not simultaneous: the trial is invalid."""
+        """Notes on clock jumps during the launch, and on a start that was not simultaneous; both invalidate a trial."""
         jumps = {link.number: link.clock.jumps[self._jumps[link.number] :] for link in self._links}
         for link in self._links:
             if jumps[link.number]:

@@ -8,7 +8,7 @@ Requests and replies are lines of JSON on standard input and output. There are t
   them.
 - Its standard input is a lease: when the lab exits for any reason, the input ends, and the launcher stops the command.
 
-It imports nothing from Loadstone, to stay small.
+To stay small, the launcher imports nothing from Loadstone.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from contextlib import suppress
 from typing import Any
 
 PR_SET_CHILD_SUBREAPER = 36
-# The time that a command has to exit after SIGTERM, and that its remaining processes have after it has exited.
+# The time limits for a command to exit after SIGTERM, and for its remaining processes to exit after the command.
 ENDING_SECONDS, GRACE_SECONDS = 5.0, 0.1
 READ_BYTES = 1 << 16
 # Signals that Python ignores or handles, and that a command must not inherit.

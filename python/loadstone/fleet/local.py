@@ -1,6 +1,6 @@
 """This machine as a fleet: each engine is a child process.
 
-Every trial uses a fleet; a single engine is the segment 0/1. All engines share the host's clock.
+Every trial uses a fleet; a single engine is segment 0/1. All engines share the host's clock.
 """
 
 from __future__ import annotations

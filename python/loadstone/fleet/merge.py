@@ -48,7 +48,7 @@ class Merger:
             self._process.wait()
 
     def hear(self, segment: int, line: str) -> None:
-        """Merges an event, in the form in which its engine wrote it. Raises EngineError if it cannot be merged."""
+        """Merges an event, given as the line that the engine wrote. Raises EngineError if it cannot be merged."""
         if self._process is None:
             if self._heard is not None:
                 self._heard(line)

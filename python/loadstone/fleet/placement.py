@@ -1,4 +1,4 @@
-"""Selects the hosts of a placement."""
+"""Selects the hosts for a placement."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ APART, NEXT_TO_SERVERS = "apart", "beside"
 def select_hosts(
     hosts: Sequence[Host], placement: str, clients: str | None = None, servers: str | None = None
 ) -> list[int]:
-    """The indexes of the hosts of a placement; `clients` and `servers` are labels `KEY=VALUE`.
+    """The indexes of the hosts for a placement; `clients` and `servers` are labels `KEY=VALUE`.
 
     Without a label for clients, the head is reserved for the lab, unless it is the only host. Raises LoadstoneError if
     no host matches.

@@ -1,9 +1,9 @@
-"""Carries requests to the agents of hosts with Ray. Only this file imports Ray, and only in a child process.
+"""Sends requests to the agents on hosts through Ray. Only this file imports Ray, and only in a child process.
 
 Ray terminates its driver if the head of the cluster has been unreachable for 60 s; no `except` or `finally` block runs.
-The driver is therefore a child of the lab; the lab exchanges lines of JSON with it, and survives its exit. The child
-has one actor per host, pinned to its node. Actors are never restarted (`max_restarts=0`): a restarted actor would have
-lost its engines.
+The driver is therefore a child of the lab. The lab exchanges lines of JSON with the driver, and survives its exit. The
+driver has one actor per host, pinned to the host's node. Actors are never restarted (`max_restarts=0`): a restarted
+actor would have lost its engines.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ INSTALL = "install it on this machine and on every host: pip install 'ray>=2.60,
 AGENT = "loadstone-agent-"
 # The maximum number of concurrent calls to an agent: a poll, commands, heartbeats, and commands to servers.
 CALLS_MAX = 16
-CHILD = "from loadstone.fleet.ray import carry; carry()"
+CHILD = "from loadstone.fleet.ray import run_driver; run_driver()"
 # The names of Ray's processes on a host, except the actor itself.
 PROCESSES = ("raylet", "gcs_server", "ray::DashboardAg", "ray::RuntimeEnvA", "runtime_env_age", "log_monitor")
 
@@ -59,7 +59,7 @@ class RayTransport:
         if self._is_ended:
             self._reconnect()
         chosen = self.hosts[host]
-        # The new generation distinguishes replies of the earlier actor, which are then ignored.
+        # Replies from the earlier actor have an older generation, and are ignored.
         self._generations[chosen.node] = self._generations.get(chosen.node, 0) + 1
         self._tell({"open": chosen.node, "name": chosen.name, "address": chosen.address, **self._stamp(host)})
 
@@ -172,7 +172,8 @@ class RayTransport:
 
 
 def own_address(address: str) -> str | None:
-    """The local address of connections to the head; None if no host is named, because the head is on this machine."""
+    """The local address of connections to the head; None if `address` names no host: the head is then on this
+    machine."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host:
         return None
@@ -222,7 +223,7 @@ class Actor:
         return self._agent.install(program, sha256)
 
 
-def carry() -> None:
+def run_driver() -> None:
     """Runs the driver, which reads requests from stdin and writes replies to stdout."""
     # Only replies may reach the lab's pipe.
     output = os.fdopen(os.dup(1), "w", buffering=1)
@@ -233,8 +234,7 @@ def carry() -> None:
         print(json.dumps({"error": "Ray is not installed", "hint": INSTALL}), file=output)
         return
     address = sys.argv[1]
-    # Set in every process, because otherwise, the first `ray.init` writes a token that silently turns authentication
-    # on.
+    # Set in every process; otherwise, the first `ray.init` writes a token that silently turns authentication on.
     os.environ.setdefault("RAY_AUTH_MODE", "token")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:

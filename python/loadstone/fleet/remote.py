@@ -1,4 +1,4 @@
-"""Many hosts as a fleet: agents start the engines at an instant that each host receives in its own clock's time."""
+"""Many hosts as a fleet: agents start the engines at the same instant, converted to each host's clock."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Remote:
     ) -> None:
         """`groups` contains the hosts of each placement, `servers` the host of each node that the lab starts.
 
-        `silence_seconds` replaces the limit of 3 intervals.
+        `silence_seconds` replaces the default limit of 3 silent intervals.
         """
         self.facts: Mapping[str, Scalar] = {}
         self.transport = transport
@@ -80,14 +80,14 @@ class Remote:
         self.servers = servers
         self._connect_seconds = connect_seconds
         self._launches = 0
-        # Only one thread receives at a time: it passes replies to calls to the callers, all others to `receive`.
+        # Only one thread receives at a time. It passes replies to calls to the callers, and other replies to `receive`.
         self._receiving = threading.Lock()
         self._unread: deque[Reply] = deque()
         self._calls: dict[int, Call] = {}
         self._numbers = count(1)
 
     def hosts(self, placement: str) -> Sequence[str]:
-        """The names of the hosts of a placement."""
+        """The names of a placement's hosts."""
         return [self.links[number].host.name for number in self.groups[placement]]
 
     def open_system(self, name: str) -> SpreadSystem:
@@ -103,7 +103,7 @@ class Remote:
         results: dict[int, Any] = {}
         for number, (operation, arguments) in operations.items():
             if not self.links[number].is_open:
-                results[number] = self._unreachable(number, "it is lost")
+                results[number] = self._unreachable(number, "the host is lost")
             else:
                 calls[number] = self._send_call(number, operation, arguments)
         sign_at = self.clock.monotonic() + SIGN_SECONDS
@@ -157,7 +157,7 @@ class Remote:
                 self._unread.append(reply)
 
     def describe(self) -> list[dict[str, Any]]:
-        """The hardware, name, labels and role of the hosts of servers and of all placements; the first role counts."""
+        """The hardware, name, labels and role of each host for servers or in a placement; its first role counts."""
         roles: dict[int, str] = dict.fromkeys(self.servers, ROLES[NEXT_TO_SERVERS])
         for placement, numbers in self.groups.items():
             for number in numbers:
@@ -181,7 +181,7 @@ class Remote:
             self.links[number].is_open = True
 
     def survey(self, *, is_examined: bool = False) -> dict[int, str]:
-        """Reads the facts and the clock of every host, without running engines; returns why hosts are unfit.
+        """Reads the facts and the clock of every host, without running engines; returns why hosts are unfit, by host.
 
         With `is_examined`, also compares versions, installs the engine, and runs `doctor` on the hosts.
         """
@@ -223,7 +223,7 @@ class Remote:
 
     @contextmanager
     def launch(self, specs: Sequence[Spec], listener: LineListener, placement: str = "") -> Iterator[Launched]:
-        """Starts engines on the hosts of a placement. Raises EngineError if a host or its clock does not permit it."""
+        """Starts engines on a placement's hosts. Raises EngineError if a host is unfit or its clock too uncertain."""
         numbers = list(self.groups[placement])[: len(specs)]
         if not numbers:
             raise EngineError(f"no host for placement {placement}", "check the labels: `loadstone fleet status`", 1)
@@ -267,7 +267,8 @@ class Remote:
                 raise EngineError(message, "install the same version everywhere", 2)
 
     def _ship(self, numbers: Iterable[int], failures: dict[int, EngineError] | None = None) -> None:
-        """Sends this machine's engine to hosts with a different engine. Raises EngineError if it cannot run there."""
+        """Sends this machine's engine to hosts with a different engine. Raises EngineError if the engine cannot run
+        there."""
         path = Path(program.find_engine())
         own = hash_file(path)
         missing = {number for number in numbers if self.links[number].facts["engine_sha256"] != own}
@@ -292,7 +293,7 @@ class Remote:
     ) -> None:
         """Waits for a reply from each of these hosts. A host that is restarting may refuse its agent for a while.
 
-        Raises the first error of a host; with `failures`, adds the error of each host there instead.
+        With `failures`, stores each host's error there; otherwise, raises the first error.
         """
         waiting = set(waiting)
         deadline = self.clock.monotonic() + self._connect_seconds

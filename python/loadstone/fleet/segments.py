@@ -6,7 +6,7 @@ from loadstone.engine.trial import Spec
 
 
 def split_spec(spec: Spec, engines: int) -> list[Spec]:
-    """The specs of the segments 0/n to (n - 1)/n. Each has the clients, rate and operations of the whole trial."""
+    """The specs of segments 0/n to (n - 1)/n. Each spec has the clients, rate and operations of the whole trial."""
     synchronised = {"wait_for_start": True} if engines > 1 else {}
     return [{**spec, **synchronised, **name_ledger(spec, k), "segment": {"k": k, "n": engines}} for k in range(engines)]
 

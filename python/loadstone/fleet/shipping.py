@@ -1,4 +1,4 @@
-"""Sends the engine to hosts: once to each host whose engine has a different hash, where it is then checked."""
+"""Installs the lab's engine on this host, and checks it. The lab sends it only to hosts with a different engine."""
 
 from __future__ import annotations
 
@@ -61,7 +61,8 @@ def install_engine(data: bytes, sha256: str) -> str:
 
 
 def elf_mismatch(data: bytes, machine: str) -> str:
-    """The reason why a program cannot run on this processor; empty if it can, or for a processor outside the table."""
+    """The reason why a program cannot run on this processor; empty if it can, or if the processor is not in the
+    table."""
     if data[:4] != b"\x7fELF":
         # In tests, the engine is a script.
         return "" if data[:2] == b"#!" else "the load generator is not a program for Linux"

@@ -30,7 +30,7 @@ HOST_FIGURES = (
     "cpu.busy",
     "cpu.steal",
     "cpu.others",
-    "carrier.cpu",
+    "transport.cpu",
     "memory.available_min",
     "network.received",
     "network.sent",
@@ -136,7 +136,7 @@ class SpreadSystem:
 
     @property
     def numbers(self) -> Sequence[int]:
-        """The hosts of its nodes, in the order of the nodes."""
+        """The hosts of the system's nodes, in the order of the nodes."""
         return self.hosts.servers[: self.plan.nodes]
 
     def store_properties(self) -> Mapping[str, str]:
@@ -165,12 +165,12 @@ class SpreadSystem:
         return {**self._describe()["facts"], "server_hosts": names}
 
     def jvm_releases(self) -> set[str]:
-        """The builds of the JVMs in which its servers run."""
+        """The builds of the JVMs in which the servers run."""
         results = self._try("describe").values()
         return {text for result in results if isinstance(result, Mapping) for text in result["jvm_releases"]}
 
     def read_figures(self) -> Mapping[str, float]:
-        """The current counters, added up over all hosts; for periods, the median of the hosts."""
+        """The current counters, added up over all hosts; for periods, the median over the hosts."""
         samples: dict[str, list[float]] = {}
         for result in self._try("read_figures").values():
             if isinstance(result, Mapping):
@@ -179,7 +179,7 @@ class SpreadSystem:
         return {name: median(values) if name.endswith(PERIOD) else sum(values) for name, values in samples.items()}
 
     def find_backlog(self) -> str | None:
-        """The work that is still pending before every reachable replica has all writes; None if there is none."""
+        """The work that must finish before every reachable replica has all writes; None if there is none."""
         try:
             text = self._call_first("find_backlog")
         except LoadstoneError as error:

@@ -1,4 +1,4 @@
-"""Faults on servers on hosts of the fleet: the agent of the victims' host performs each step.
+"""Faults on servers that run on the fleet's hosts: the agent on the victims' host performs each step.
 
 The journal of a fault is on that host, next to the servers' state, and the next start on the host undoes the fault.
 """
@@ -43,11 +43,11 @@ class SpreadSite:
         return {server.name: server.address for server, _ in self._running.status()}
 
     def action(self, planned: PlannedFault, victims: Sequence[str]) -> SpreadFault:
-        """The fault on these servers. Raises LoadstoneError."""
+        """Creates a fault for these servers. Raises LoadstoneError."""
         return SpreadFault(self._running, planned, victims)
 
     def identities(self) -> Mapping[str, object]:
-        """The identity of the process of each running server; None for a paused server."""
+        """The identity of each running server's process; None for a paused server."""
         return {
             name: tuple(identity) if isinstance(identity, list) else identity
             for result in self._running.call_all("identities").values()
@@ -66,7 +66,7 @@ class SpreadSite:
         return round(float(unix_s) * 1e9 - offset_ns) - now_ns + time.monotonic_ns()
 
     def backlog(self) -> str | None:
-        """The work that is still pending before every server has all writes. Raises LoadstoneError."""
+        """The work that must finish before every server has all writes. Raises LoadstoneError."""
         return self._running.find_backlog()
 
     def data_bytes(self, server: str) -> int | None:
@@ -114,7 +114,7 @@ class SpreadFault:
         self._perform("inject")
 
     def missing_effect(self) -> str | None:
-        """The reason why the effect is not verified yet; None if it is."""
+        """The reason why the effect is not verified yet; None once it is verified."""
         return self._first_reason("missing_effect")
 
     def lift(self) -> None:
@@ -122,7 +122,7 @@ class SpreadFault:
         self._perform("lift")
 
     def remaining_effect(self) -> str | None:
-        """The reason why the lift is not verified yet; None if it is."""
+        """The reason why the lift is not verified yet; None once it is verified."""
         return self._first_reason("remaining_effect")
 
     def facts(self) -> Mapping[str, str | int | float | bool]:

@@ -1,5 +1,5 @@
-"""The transport that carries requests from the lab to the agents of hosts, and their replies back. Ray is one carrier;
-tests use scripted carriers."""
+"""The transport that delivers the lab's requests to the agents on hosts, and the agents' replies to the lab. Ray is one
+transport; tests use scripted transports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Host:
 
     # The host name, which is unique in the fleet and part of file names.
     name: str
-    # The carrier's identifier for the host.
+    # The transport's identifier for the host.
     node: str
     address: str
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class Reply:
 
 
 class Transport(Protocol):
-    """Carries requests to the agents of hosts."""
+    """Delivers requests to the agents on hosts."""
 
     @property
     def hosts(self) -> Sequence[Host]:
@@ -73,7 +73,7 @@ class Transport(Protocol):
         """Sends a program to an agent, which installs it. `receive` returns the reply."""
 
     def receive(self, seconds: float) -> Sequence[Reply]:
-        """The replies that have arrived; waits for at most this time. Raises LoadstoneError if there is no carrier."""
+        """The replies that have arrived; waits for at most this time."""
 
     def close(self) -> None:
         """Stops every agent."""

@@ -1,4 +1,4 @@
-"""Logs of cassandra-stress 2.1 to 5.0, of Scylla's fork and of cql-stress, in any locale.
+"""Logs from cassandra-stress 2.1 to 5.0, Scylla's fork and cql-stress, in any locale.
 
 cassandra-stress prints latencies in ms with one decimal, and rates without decimals. With `throttle=`, latencies are
 service times; with `fixed=`, they are response times. Versions differ in their summaries: 2.1 prints no errors and no
@@ -25,7 +25,7 @@ SIGNS = re.compile(
 # With a user profile, the line has `[insert]`; with `-rate auto`, there is a run for each number of threads.
 RUNNING = re.compile(r"Running (?:(.{1,300}?) )?with (\d+) thread")
 SETTING = re.compile(r"\s*([A-Z][A-Za-z ()-]+): +(-?\d\S*(?: [A-Z]+)?|(?!-\d)[^\s\d].*)$")
-# An option follows the type of the operations, or else the line is prose.
+# In a command, an option follows the type of the operations. Other lines are prose.
 COMMAND = re.compile(
     r"cassandra-stress(?:\.bat)?\s+((?:user|mixed|read|write|counter_\w+)\s+['\"\\]*(?:-\w|no-warmup|[\w-]+\\?[=(<>]).*)$"
 )
@@ -139,7 +139,7 @@ def parse_line(log: StressLog, line: str, index: int) -> bool:
     elif CQL_STRESS.search(line):
         log.tool = "cql-stress"
     elif cells.startswith("total ops") and "op/s" in cells:
-        # Up to 2.1, there is no column `type`; in 4.0, there is no comma after its name.
+        # Up to 2.1, there is no column `type`; in 4.0, there is no comma after this name.
         # A repeated header is identical, so the first header is kept.
         log.columns = log.columns or [name.strip() for name in (["type"] if text != cells else []) + cells.split(",")]
     elif text == "Results:":
@@ -314,7 +314,7 @@ def parse_clock(text: str) -> float:
 
 
 def time_series(log: StressLog) -> Series | None:
-    """The rows as a series; None if there are fewer than two."""
+    """The rows as a time series; None if there are fewer than two rows."""
     columns = [name for name in log.columns if name != "type"]
     if not all(name in columns for name in SERIES):
         return None

@@ -1,4 +1,4 @@
-"""Facts about the work of cassandra-stress, from the settings that it prints and from its command line."""
+"""Facts about the work of cassandra-stress, from its printed settings and its command line."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ NAME = "cassandra-stress"
 SUFFIXES = {"k": 10**3, "m": 10**6, "b": 10**9}
 # The default population if the number of operations is not set (SettingsCommand.java).
 POPULATION = 1_000_000
-# The defaults of the group `-col`, by the name of the setting and of the option (SettingsColumn.java).
+# The defaults of the group `-col`, keyed by the names of the setting and the option (SettingsColumn.java).
 COLUMNS = {("Count", "n"): "fixed(5)", ("Size", "size"): "fixed(34)"}
-# The type of the operations, and groups of options that are read, or that set no work.
+# Groups of options that are read elsewhere or set no work. The empty name is the type of the operations.
 NOT_OF_WORK = ("", "rate", "col", "node", "log", "port", "graph", "sendto", "jmx", "reporting")
 
 
@@ -52,7 +52,7 @@ def add_facts(settings: dict[str, str], command: str, clients: int | None, resul
 
 
 def unify_settings(settings: dict[str, str]) -> dict[str, str]:
-    """Settings with the names of cassandra-stress; cql-stress has other names for some of them."""
+    """Converts settings of cql-stress to the names and values that cassandra-stress prints."""
     result = dict(settings)
     if seeds := settings.get("Partition Key Seed Distribution"):
         result["Sequence" if seeds.lower().startswith("seq") else "Distribution"] = seeds

@@ -25,7 +25,7 @@ PROGRAM = re.compile(
 )
 # The start of a word that ends the command within a shell line.
 ENDS = re.compile(r"[|&;`)]|\d?>")
-# The characters before a program in a shell line: of a path, a prompt, a quotation or a shell operator.
+# The characters that may precede a program in a shell line: part of a path, a prompt, a quotation or a shell operator.
 BEFORE = r"(?:^|[\s/\\$`'\"(>;&|])"
 # The start of a line that a user typed at a prompt: `$ `, `host:~# `. Markdown's `# ` and `> ` are not prompts.
 PROMPTED = r"^\s*(?:[^\s#>\d]\S*[#$%>]|[$%])\s+(?:(?:sudo|time)\s+)?"
@@ -35,7 +35,7 @@ PROMPT = re.compile(r"^\s*(?:>\s|quote>|dquote>)?\s*")
 
 
 def join_continued(lines: Iterable[str]) -> list[str]:
-    """Lines in which a command continued with backslashes is one line; empty lines replace its further lines."""
+    """Joins the lines of a command that continues after backslashes; empty lines replace the continuation lines."""
     result: list[str] = []
     start: int | None = None
     for line in lines:
@@ -52,10 +52,10 @@ def join_continued(lines: Iterable[str]) -> list[str]:
 
 
 def find_command(line: str, program: str, arguments_max: int = 0, complete: str | None = None) -> str | None:
-    """The command line of a program in a line; None if the line has none, because it is prose or a figure.
+    """The command line of a program in a line; None if the line is prose or a figure.
 
-    An option follows the name of the program, or follows up to `arguments_max` arguments. Without an option, the line
-    must begin with the command: behind a prompt, or with arguments that match `complete`.
+    In a command, an option follows the program's name and at most `arguments_max` arguments. Without an option, the
+    line must begin with the command: after a prompt, or with arguments that match `complete`.
     """
     if not re.search(program, line):
         return None
@@ -83,7 +83,7 @@ def split_command(text: str) -> list[str]:
 
 
 def parse_options(arguments: Sequence[str], letters: Mapping[str, str], flags: Collection[str]) -> dict[str, str]:
-    """The options among arguments, keyed by their long names; `letters` states the names of short options.
+    """The options among arguments, keyed by their long names; `letters` maps short names to long names.
 
     `flags` are options without a value; their value is `true`. The values of a repeated option are joined.
     """
@@ -108,7 +108,7 @@ def parse_options(arguments: Sequence[str], letters: Mapping[str, str], flags: C
 
 
 def option_facts(options: Mapping[str, str], excluded: Collection[str]) -> dict[str, Scalar]:
-    """Options as facts about the work, without options that may be passwords."""
+    """Options as facts about the work, without options that may contain passwords."""
     return {
         f"work.{name.replace('-', '_')}": number_or_text(value)
         for name, value in options.items()

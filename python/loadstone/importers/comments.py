@@ -1,6 +1,6 @@
 """Comments that users added after the figures in a line.
 
-A comment with a mark (`# slow`) is always removed. Any other text after a figure is a comment if the importer reads the
+A comment with a mark (`# slow`) is always removed. Other text after a figure is a comment if the importer can read the
 line only without this text.
 """
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 # Longer lines are JSON documents, which have no comments.
 COMMENTED_MAX = 1000
-# A comment that a user added after a figure: its mark, an arrow or another symbol, or Chinese, Japanese or Korean text.
-# `<=`, `---` and `#,` are not marks: they are parts of several reports.
+# A comment that a user added after a figure: it begins with a mark, an arrow, another symbol, or Chinese, Japanese or
+# Korean text. `<=`, `---` and `#,` are not marks, because several reports contain them.
 COMMENT = re.compile(
     r"(?<=\S)\s+((?:#+(?=[^\W\d]|\s)|//|/\*|\*\*(?=\w)|<-+(?!\S)|<(?:=|<)+[=<](?!\S)|(?<!-)--(?=\s+[^\W\d])|[-=]+>(?!\S)"
     r"|[\u2190-\u21ff\u2600-\u27bf\u2b00-\u2bff\U0001f300-\U0001faff]).*|!+|\*{1,3}|\.{3})$"
@@ -39,9 +39,9 @@ BEGIN = re.compile(
 )
 NUMBER = re.compile(r"(?:,\s*)?\d")
 WORD = re.compile(r"[A-Za-zµμ%][\w/%]*")
-# If more lines differ only in their digits, a program wrote them.
+# If more lines than this differ only in their digits, a program wrote them.
 REPEATED_MAX = 20
-# The number of lines that the search for comments reads, and the minimum number of its readings.
+# The number of lines that the search for comments may read in all passes, and the minimum number of passes.
 LINES_MAX, ROUNDS_MIN = 500_000, 12
 LINE_SHOWN, NAME_SHOWN = 80, 45
 
@@ -58,7 +58,8 @@ def split_marked(line: str) -> tuple[str, str]:
 def list_cuts(line: str, ambiguous: bool = False) -> list[int]:
     """The places after a figure where a comment may begin, from the end of the line to its start.
 
-    If a unit or another number follows, it may belong to the figure: such a place is ambiguous.
+    A place is ambiguous if a unit or another number follows, which may belong to the figure. The result contains either
+    only ambiguous or only unambiguous places.
     """
     text = line.rstrip()
     if len(text) >= COMMENTED_MAX:
@@ -72,7 +73,7 @@ def list_cuts(line: str, ambiguous: bool = False) -> list[int]:
 
 
 def is_ambiguous(before: str, after: str) -> bool:
-    """Whether a text may continue the figure before it."""
+    """Whether `after` may continue the figure at the end of `before`."""
     word = WORD.match(after)
     return (before[-1].isdigit() and NUMBER.match(after) is not None) or (
         word is not None and base_unit(word[0]) is not None
@@ -89,9 +90,9 @@ def filter_unique(lines: Sequence[str], indices: Sequence[int]) -> list[int]:
 def read_commented(
     source: Source, read: Read, result: list[ImportedRun], error: LoadstoneError | None
 ) -> list[ImportedRun]:
-    """The runs of a file whose lines may have comments; `result` or `error` is the outcome of the first reading.
+    """The runs of a file whose lines may have comments; `result` or `error` is the outcome of the first pass.
 
-    Raises LoadstoneError if the file is damaged, or if a text that follows a figure may be part of it.
+    Raises LoadstoneError if the file is damaged, or if text after a figure may be part of the figure.
     """
     best: list[ImportedRun] | None = None if error else result
     last = source
@@ -113,9 +114,9 @@ def read_commented(
 
 
 def find_cuts(source: Source, read: Read, ambiguous: bool = False) -> dict[int, int]:
-    """For lines that are read only without the text after their figures: the line's index, and where its figures end.
+    """The ends of the figures in lines that can be read only without the text after them, keyed by the line's index.
 
-    Lines after a line that cannot be read are found only when that line has been cut, so the search is repeated.
+    Lines after an unreadable line are reached only when the unreadable line has been cut, so the search is repeated.
     """
     cuts: dict[int, int] = {}
     sample = source
@@ -142,13 +143,16 @@ def find_cuts(source: Source, read: Read, ambiguous: bool = False) -> dict[int, 
 
 
 def has_figures_of(complete: Sequence[ImportedRun], partial: Sequence[ImportedRun]) -> bool:
-    """Whether runs have all figures of other runs."""
+    """Whether `complete` has at least as many runs as `partial`, and all its figures."""
     more, fewer = (Counter(value.metric for run in runs for value in run.values) for runs in (complete, partial))
     return len(complete) >= len(partial) and more >= fewer
 
 
 def report_unclear(source: Source, read: Read, runs: list[ImportedRun] | None, cuts: Mapping[int, int]) -> None:
-    """Names lines whose figures may continue after a blank. Raises LoadstoneError if other figures depend on them."""
+    """Adds lines whose figures may continue after a blank to the unknown names of `runs`.
+
+    Raises LoadstoneError if other figures depend on these lines.
+    """
     complete: list[ImportedRun] | None = None
     with suppress(LoadstoneError):
         complete = read(source.restart({**source.cuts, **cuts}))
@@ -156,14 +160,14 @@ def report_unclear(source: Source, read: Read, runs: list[ImportedRun] | None, c
         return
     if runs is None or not has_values_of(complete, runs):
         index = min(cuts)
-        message = f'a text after a figure may be part of it: "{source.lines[index].strip()[:LINE_SHOWN]}"'
+        message = f'text after a figure may be part of the figure: "{source.lines[index].strip()[:LINE_SHOWN]}"'
         raise source.error_at(message, "remove the text after the figure", index)
     for run in runs:
         run.unknown |= {f"line {index + 1}: {source.lines[index].strip()[-NAME_SHOWN:]}": None for index in cuts}
 
 
 def has_values_of(complete: Sequence[ImportedRun], partial: Sequence[ImportedRun]) -> bool:
-    """Whether runs have all figures of other runs, with the same values."""
+    """Whether `complete` has as many runs as `partial`, and all its figures with the same values."""
     return len(complete) == len(partial) and all(
         {(value.metric, value.value) for value in run.values} >= {(value.metric, value.value) for value in part.values}
         for run, part in zip(complete, partial, strict=True)

@@ -1,8 +1,9 @@
 """CSV with named columns: `variant,repeat,clients,metric,unit,value`.
 
 `metric`, `unit` and `value` are required. Optional columns are `n`, the number of operations behind a figure, and
-`bound`, which states in what sense a figure is not exact. All other columns are dimensions. Lines before the header,
-and after the first empty line that follows it, are skipped. A file with semicolons or tabs may have decimal commas.
+`bound`, which states how a figure that is not exact is bounded. All other columns are dimensions. Lines before the
+header, and after the first empty line that follows it, are skipped. A file with semicolons or tabs may have decimal
+commas.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ REQUIRED = frozenset({"metric", "unit", "value"})
 SPECIAL = REQUIRED | {"variant", "repeat", "clients", "n", "bound"}
 DELIMITERS = (",", ";", "\t")
 HEADER_LINES = 2000
-# A count with more digits is a mistake: it may not fit into 64 bits.
+# A count with more digits is refused, because it may not fit into 64 bits.
 COUNT = re.compile("[0-9]{1,18}")
 FENCE = ("```", "</pre>")
 
@@ -111,7 +112,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
 
 
 def read_rows(source: Source, top: Header, comments: dict[str, None]) -> Iterator[TableRow]:
-    """Yields the rows of the table, up to an empty line, without comments, which are added to `comments`.
+    """Yields the rows of the table up to an empty line, without their comments, and adds the comments to `comments`.
 
     Raises LoadstoneError if a row lacks cells or has too many.
     """
@@ -174,7 +175,7 @@ def read_figure(row: TableRow, number: Callable[[str], float | None], source: So
 
 
 def read_bound(row: TableRow, source: Source) -> Bound | None:
-    """The bound of a row's figure, if it is not exact. Raises LoadstoneError for an unknown bound."""
+    """The bound of a row's figure; None if the figure is exact. Raises LoadstoneError for an unknown bound."""
     text = row.cells.get("bound", "")
     if text == UNANSWERED:
         return "failed"

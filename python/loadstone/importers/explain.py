@@ -12,7 +12,7 @@ from loadstone.importers.source import Source
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import Value
 
-# The maximum number of listed lines, and the maximum number of characters shown of a line.
+# The maximum number of listed lines, and the maximum number of characters shown per line.
 LISTED_MAX, LINE_MAX = 1000, 100
 
 

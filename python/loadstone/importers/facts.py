@@ -73,7 +73,7 @@ def load_companion(path: Path) -> Facts:
     Raises LoadstoneError if they are invalid.
     """
     if not path.name:
-        # A folder such as `.`, which is no log.
+        # A folder such as `.`, which is not a log.
         return Facts()
     for companion in (path.with_name(path.name + SUFFIX), path.with_name(path.stem + SUFFIX)):
         if companion.is_file():
@@ -106,7 +106,7 @@ def load_facts(path: Path) -> Facts:
 
 
 def check_mapping(document: Any, name: str, path: Path) -> dict[str, Any]:
-    """The document as a mapping; keys such as 4 or true become text. Raises LoadstoneError if it is not a mapping."""
+    """The document as a mapping with text keys, even if YAML reads 4 or true. Raises LoadstoneError for other types."""
     if not isinstance(document, dict):
         what = f'"{name}" must be' if name else "a facts file must be"
         raise LoadstoneError(f"{what} a mapping of names to values ({path.name})", PER_LINE)
@@ -114,7 +114,7 @@ def check_mapping(document: Any, name: str, path: Path) -> dict[str, Any]:
 
 
 def check_scalars(facts: Mapping[str, Any], of: str, path: Path) -> dict[str, Scalar]:
-    """The facts. Raises LoadstoneError if a value is not a number, a word, true or false."""
+    """The facts with their parsed values. Raises LoadstoneError if a value is not a number, a word, true or false."""
     scalars: dict[str, Scalar] = {}
     for name, value in facts.items():
         if isinstance(value, date):

@@ -1,4 +1,4 @@
-"""fio's JSON (`--output-format=json` or `json+`), with or without its normal output around it.
+"""fio's JSON (`--output-format=json` or `json+`), with or without normal output around it.
 
 Jobs with the same name and group form one run. Their rates are added, and their latencies are combined where possible:
 means are weighted by count, and percentiles are computed from the bins of `json+`. The importer reads the latency for
@@ -51,7 +51,7 @@ TIMED = 0.99
 
 LATENCIES = ("slat_ns", "clat_ns", "lat_ns", "slat", "clat", "lat")
 
-# Two reports with growing counts may belong to two runs; several reports that grow at a rate, to one run.
+# Two reports with growing counts may belong to one run or to two. More reports with growing counts belong to one run.
 UNCLEAR = 2
 
 Job = Mapping[str, Any]
@@ -122,7 +122,7 @@ def has_grown(before: Job, after: Job) -> bool:
 
 
 def extremes_widen(before: Job, after: Job) -> bool:
-    """Whether no latency has a larger minimum or a smaller maximum than in the earlier report of its direction."""
+    """Whether no latency of a direction has a larger minimum or a smaller maximum than in the earlier report."""
     pairs = [
         (earlier[way][name], later[way][name])
         for earlier, later in zip(list_jobs(before), list_jobs(after), strict=True)
@@ -153,7 +153,7 @@ def list_jobs(report: Job) -> list[Job]:
 
 
 def active_directions(jobs: Sequence[Job]) -> list[str]:
-    """The directions that have data; `mixed`, which includes the other directions, only if none of them has data."""
+    """The directions that have data; `mixed`, which includes the other directions, only if no other has data."""
     active = [way for way in DIRECTIONS if any(is_active(job.get(way, {})) for job in jobs)]
     return [way for way in active if way != UNIFIED or active == [UNIFIED]]
 
@@ -314,7 +314,7 @@ def add_rates(rates: Sequence[float], parts: Sequence[Job]) -> float:
 
 
 def are_apart(times: Sequence[float]) -> bool:
-    """Whether times differ by more than 5 %, so that the sum of the rates was not reached for the longest time."""
+    """Whether times differ by more than 5 %, so that the sum of the rates was not sustained for the longest time."""
     return len(times) > 1 and min(times) < COMMON_MIN * max(times)
 
 
@@ -326,7 +326,7 @@ def rate_step(parts: Sequence[Job]) -> float:
 
 
 def time_share(way: Job) -> float:
-    """The last digit of a direction's run time, 1 ms, as a share of that time."""
+    """The resolution of a direction's run time, 1 ms, as a share of this time."""
     return 1 / float(way["runtime"]) if float(way["runtime"]) else 0.0
 
 
@@ -375,7 +375,7 @@ def add_direction(direction: str, jobs: Sequence[Job], run: ImportedRun) -> None
 
 # fio's bins are 1/64 of their values wide (stat.h: FIO_IO_U_PLAT_BITS is 6).
 BINS = 64
-# Keys of latencies and of directions, which are not among percentiles and bins.
+# Keys of latencies and directions, which do not occur in lists of percentiles or bins.
 OF_LATENCY = re.compile(r"min|max|mean|stddev|N|percentile|bins|\w+_(?:min|max|ns|agg|mean|dev|stddev|samples|ios)")
 
 

@@ -136,7 +136,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
 
 
 def add_command(run: ImportedRun, command: str) -> ImportedRun:
-    """A run with the command line that started it, if it is known."""
+    """Adds the command line that started a run, if it is known, to the run's facts; returns the run."""
     run.facts |= {"command": command_fact(command)} if command else {}
     return run
 
@@ -247,7 +247,10 @@ def merge_reports(reports: list[dict[str, Any]]) -> list[tuple[dict[str, Any], l
 
 
 def continues_run(before: dict[str, Any], after: dict[str, Any]) -> bool:
-    """Whether a report includes the counts of an earlier report of its run. Containers reuse process ids."""
+    """Whether a report includes the counts of an earlier report of the same run.
+
+    Equal process ids are not sufficient, because containers reuse them.
+    """
     if [job["pid"] for job in before["jobs"]] != [job["pid"] for job in after["jobs"]]:
         return False
     if not fio.has_grown(before, after):
@@ -259,7 +262,7 @@ def continues_run(before: dict[str, Any], after: dict[str, Any]) -> bool:
 
 
 def parse_date(text: str) -> float:
-    """The date at which fio wrote a job's report, in s; 0 for any other text."""
+    """The time at which fio wrote a job's report, in s since the epoch; 0 for any other text."""
     try:
         return datetime.strptime(text, "%a %b %d %H:%M:%S %Y").timestamp()
     except ValueError:

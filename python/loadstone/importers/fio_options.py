@@ -50,7 +50,7 @@ OF_FIO = (
     "eta_newline",
     "eta_interval",
 )
-# Other names of options.
+# Alternative names of options.
 SYNONYMS = {"blocksize": "bs", "readwrite": "rw"}
 # The arguments of a command without options: the names of job files.
 COMMAND = r"\S+\.(?:fio|job|ini)(?:\s+\S+\.(?:fio|job|ini))*"
@@ -61,7 +61,7 @@ def parse_command(line: str) -> tuple[str, dict[str, dict[str, str]]] | None:
     command = find_command(line, PROGRAM, 2, COMMAND)
     if command is None:
         return None
-    # Options before the first name, or after `--name=global`, hold for the jobs that follow.
+    # Options before the first name, or after `--name=global`, apply to the jobs that follow.
     shared: dict[str, str] = {}
     jobs: dict[str, dict[str, str]] = {}
     current = shared

@@ -1,6 +1,6 @@
 """Versions 3 to 5 of fio's terse output (`--minimal`), converted to the JSON report that fio would have written.
 
-It has no operation counts, so they are computed as rate × time. Its KB are KiB, and its latencies are in µs.
+Terse output has no operation counts, so they are computed as rate × time. Its KB are KiB; its latencies are in µs.
 """
 
 from __future__ import annotations

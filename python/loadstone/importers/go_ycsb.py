@@ -51,7 +51,7 @@ FIELDS = {"AVG(US)": "mean", "MIN(US)": "min", "MAX(US)": "max"}
 PERCENTILE = re.compile(r"([\d.]+)TH\(US\)")
 # If the time after `Run finished` exceeds the time in the rows by more than this, in s, it includes a warm-up.
 APART_S = 1.0
-# With random choices, an operation is practically always executed before this multiple of the mean time between two.
+# An operation chosen at random is practically always executed within this multiple of the mean time between executions.
 LATE_SHARE = 20.0
 # The first line of `measurementtype=csv`, and a line: operation, start and latency in µs.
 MEASUREMENTS = "operation,timestamp_us,latency_us"

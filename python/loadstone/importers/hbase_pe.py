@@ -52,7 +52,7 @@ COMMAND = r"\w+\s+\d+"
 OPTION_NAMES = {"presplit": "presplitRegions", "compress": "compression"}
 # The default number of rows per client.
 ROWS = 1 << 20
-# The group of counters of a test that runs as a MapReduce job.
+# The counter group of a test that runs as a MapReduce job.
 MAPREDUCE = "HBase Performance Evaluation"
 CUT = "import the whole log of PerformanceEvaluation, up to its summary of timings"
 US = 1e3
@@ -60,7 +60,7 @@ US = 1e3
 
 @dataclass
 class TestLog:
-    """The output of one test. For each client: its latencies in µs, their number, its time in ms, and its rows."""
+    """The output of one test. For each client: latencies in µs, number of latencies, time in ms, and rows."""
 
     options: dict[str, Any]
     line: int
@@ -74,7 +74,7 @@ class TestLog:
     name: str = ""
     # The clients whose next statistics describe value sizes.
     sizes: set[str] = field(default_factory=set)
-    # Whether several clients print their latencies without their names.
+    # Whether several clients print their latencies without client names.
     anonymous: bool = False
     # The unit of the latencies in logs of HBase 1.x and earlier, in µs.
     us: float = 1.0

@@ -1,4 +1,4 @@
-"""Interval logs of HdrHistogram: Loadstone's, YCSB's (`hdrhistogram.fileoutput`) and any other tool's.
+"""HdrHistogram interval logs from Loadstone, YCSB (`hdrhistogram.fileoutput`) and other tools.
 
 The format defines neither the unit of values nor the meaning of tags. Loadstone writes the unit as a comment; YCSB's
 values are in µs; cassandra-stress, cql-stress and scylla-bench write ns; for other tools, a fact must state the unit.
@@ -270,7 +270,7 @@ def counts_as_success(tag: Tag, log: HistogramLog) -> bool:
 
 
 def merge_tags(log: HistogramLog, tags: list[Tag]) -> tuple[Series | None, float, Histogram]:
-    """The time series of several tags, added interval by interval, its length in s, and the total.
+    """Adds several tags interval by interval; returns the time series, its length in s, and the total histogram.
 
     Raises ValueError if the histograms cannot be added. Tags with different intervals have no series. The length is 0
     if times are invalid: some versions of scylla-bench write seconds since 1970 as ms, which precede the base time.

@@ -1,4 +1,4 @@
-"""Parses an interval log of HdrHistogram: its unit, the meaning of its tags, and its intervals."""
+"""Parses an HdrHistogram interval log: its unit, the meaning of its tags, and its intervals."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class HistogramLog:
         return Tag(ALL.upper()) in self.tags or Tag(ALL.upper(), response=True) in self.tags
 
     def has_responses(self, operation: str, status: str | None = None) -> bool:
-        """Whether there are response times for an operation, with one status or with any."""
+        """Whether there are response times for an operation, with this status or, if it is None, with any status."""
         return any(tag.response and tag.operation == operation and status in (None, tag.status) for tag in self.tags)
 
 

@@ -1,4 +1,4 @@
-"""JSON of any tool, read by paths that the user states: `loadstone import --json 'throughput=$.tps op/s' FILE`.
+"""JSON from any tool, read by paths that the user states: `loadstone import --json 'throughput=$.tps op/s' FILE`.
 
 A path is `$` followed by keys (`.tps`, `['a b']`) and list indices (`[0]`); with `[*]`, each element is a repeat. A
 file may contain several documents, on one line or on several: each is a repeat as well. Other lines are skipped.
@@ -24,7 +24,7 @@ TITLE = "JSON by paths"
 STEP = re.compile(r"\.([\w-]+)|\[(?:'([^']*)'|\"([^\"]*)\"|(\d+)|(\*))\]")
 EXAMPLE = "for example --json 'throughput=$.tps op/s'"
 CUT = "import the tool's whole JSON"
-# The start of a line that is part of a document whose first lines are missing, and not a line of text.
+# The start of a line that belongs to a document whose first lines are missing, and is not text.
 FRAGMENT = re.compile(r"[\s\"\]},:]")
 
 

@@ -1,4 +1,4 @@
-"""JSON documents within a text, which record the keys that were read: `import --explain` lists the remaining keys."""
+"""JSON documents in text, which record the keys that were read: `import --explain` lists the remaining keys."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Document(dict[str, Any]):
                 if super(Document, self).__getitem__(key) != value and not REPEATED.fullmatch(key)
             ]
             if names:
-                # If the lines between two objects are missing, the two objects are merged.
+                # If the lines between two objects are missing, the two objects look like one.
                 raise ValueError(f'the key "{names[0]}" occurs twice')
         self.used: set[str] = set()
 
@@ -52,7 +52,7 @@ class Document(dict[str, Any]):
         return super().items()
 
     def list_keys(self, parent: str = "", prefix: str = "") -> Iterator[tuple[str, str, bool]]:
-        """Yields the path of each key, the path of the key of its object, and whether it was read."""
+        """Yields each key's path, the path of its parent key, and whether the key was read."""
         for key, value in super().items():
             path = f"{prefix}{key}"
             yield path, parent, key in self.used

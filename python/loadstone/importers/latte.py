@@ -123,7 +123,7 @@ def mean_value(value: Any) -> float | None:
 
 
 def add_distribution(run: ImportedRun, name: str, part: Document, n: int, shares: list[float]) -> None:
-    """Adds the latencies of a distribution: from its histogram, in ns, if it has one, else its percentiles, in ms."""
+    """Adds a distribution's latencies: from its histogram, in ns, if it has one, else from its percentiles, in ms."""
     encoded = part.get("histogram")
     if isinstance(encoded, str):
         histogram = hlog_parser.decode_any_version(encoded)
@@ -134,7 +134,7 @@ def add_distribution(run: ImportedRun, name: str, part: Document, n: int, shares
     points = part["percentiles"]
     points = points if isinstance(points, list) else points["0"]
     if (mean := mean_value(part["mean"])) is None:
-        # It has no latencies, and its percentiles are zeros.
+        # The percentiles of a distribution without latencies are zeros.
         return
     run.add_figure(f"{name}.mean", mean * MS, "ns", n)
     for share, point in zip(shares, points, strict=True):

@@ -1,7 +1,8 @@
 """The report of memtier_benchmark 1 and 2, as text or JSON (`--json-out-file`).
 
 A command type without operations has filler values. With several runs (`-x`), memtier_benchmark prints all of them
-with `--print-all-runs`; otherwise, it prints the best run, the worst run and the average of all runs, which is read.
+with `--print-all-runs`; otherwise, it prints the best run, the worst run and the average of all runs. The average is
+then read.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ OPTIONS = (
 )  # fmt: skip
 UNSET = ("", "0:0", "None")
 DISTRIBUTIONS = {"R": "uniform", "G": "gaussian", "S": "sequential", "P": "sequential", "Z": "zipfian"}
-# Keys of the figures of a type of command, which are not among seconds.
+# Keys of a command type's figures, which do not occur in lists of seconds.
 OF_COMMAND = re.compile(r"p[\d.]+|Count|Histogram.*|Percentile.*|.* Latency|.*(?:Bytes|KB|/sec).*")
 CUT = "import memtier_benchmark's whole output, up to its Totals, or its --json-out-file"
 
@@ -308,7 +309,7 @@ def add_facts(run: ImportedRun, configuration: Mapping[str, Any]) -> None:
     if not configuration:
         return
     run.facts["pipeline"] = int(configuration.get("pipeline", 1))
-    # The size is 0 if there is a range or a list of sizes, which is recorded as a fact as well.
+    # The size is 0 if there is a range or a list of sizes, which is also recorded as a fact.
     run.facts |= {"record_bytes": size} if (size := int(configuration.get("data_size", 0))) else {}
     run.facts["records"] = int(configuration.get("key_maximum", 0)) - int(configuration.get("key_minimum", 0)) + 1
     pattern = str(configuration.get("key_pattern", ""))

@@ -25,7 +25,7 @@ def parse_number(text: str) -> float | None:
 
 
 def number_or_text(text: str) -> int | float | str:
-    """The number that a text represents, or else the text itself."""
+    """The number that `text` represents, or else `text` itself."""
     number = float(text) if PLAIN.fullmatch(text) else math.inf
     if not math.isfinite(number):
         return text
@@ -38,7 +38,7 @@ def parse_decimal_comma(text: str) -> float | None:
 
 
 def parse_grouped(text: str, decimals: int) -> float | None:
-    """A number with the thousands separators of any locale, and with the stated number of decimals.
+    """Parses a number with the thousands separators of any locale, and with the stated number of decimals.
 
     Without decimals, 1,752 and 1.752 are both 1752. Raises ValueError for anything else.
     """
@@ -66,7 +66,8 @@ SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "µs": 1e-6, "μs": 1e-
 
 
 def go_duration(text: str) -> tuple[float, float]:
-    """A Go duration (1m2.5s) in s, and the value of its last digit in s. Raises ValueError for any other text."""
+    """Parses a Go duration (1m2.5s); returns it and the value of its last digit, in s. Raises ValueError for any other
+    text."""
     if text == "0":
         return 0.0, 0.0
     if not re.fullmatch(rf"(?:{GO_DURATION.pattern})+", text):

@@ -25,7 +25,8 @@ PRINTED_UNIT = re.compile(r"\s?([A-Za-zµμ%][A-Za-z/%]*)")
 # Suffixes without a unit: 12.5k, 3M; 2m.
 MAGNITUDES = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9}
 LONG = {"m": 60e9, "min": 60e9, "h": 3600e9}
-# Units of size may differ by a smaller factor: some tools print MB for MiB, or Mb for MB.
+# Printed and stated units may differ by less than this factor, except units of time: some tools print MB for MiB, or Mb
+# for MB.
 MAGNITUDE = 100
 WHOLE = "have the group match the complete number: `([0-9.,eE+-]+)`, and write (?:…) for other groups"
 

@@ -36,7 +36,7 @@ PROGRESS = re.compile(r"progress: ([\d.]+) s, ([\d.]+) tps, lat (\S+) ms stddev 
 SCRIPT = re.compile(r"SQL script (\d+): (<.*>|<[^>]+|[^<].*?)\s*$")
 SCRIPT_COUNT = re.compile(r" - (\d+) transactions \([\d.]+% of total, tps = ([\d.]+)\)")
 SCRIPT_LATENCY = re.compile(r" - latency average = ([\d.]+) ms")
-# A client stops at its first error, such as a deadlock; before version 11, only its own line reports this.
+# A client stops at its first error, such as a deadlock; before version 11, only the client's line reports this.
 ABORTED = re.compile(r"results are incomplete|^(?:pgbench: error: )?[Cc]lient \d+ .*aborted")
 MS = 1e6
 # The words by which pgbench qualifies a tps figure, in order of preference.
@@ -78,7 +78,7 @@ class PgbenchReport:
     # For each script: the number of its transactions, its tps and its mean latency.
     scripts: dict[str, dict[str, str]] = field(default_factory=dict)
     aborted: bool = False
-    # Whether a user removed lines of the progress.
+    # Whether a user removed progress lines.
     removed: bool = False
 
 
@@ -113,7 +113,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
 
 
 def find_pgbench(line: str) -> str | None:
-    """The command line in a line; the name of a database may precede its options."""
+    """The pgbench command in a line; the name of a database may precede its options."""
     return find_command(line, "pgbench", 1)
 
 

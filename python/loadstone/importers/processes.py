@@ -1,8 +1,8 @@
-"""Logs of many processes that form one run, such as hundreds of cassandra-stress processes at one point of a sweep, and
-the runs of one command on several hosts.
+"""Combines the logs of processes that form one run, such as hundreds of cassandra-stress processes at one point of a
+sweep, and the runs of one command on several hosts.
 
 Counts, rates and histograms can be added, but percentiles cannot: logs without histograms are refused, and a command's
-percentiles remain figures of its hosts.
+percentiles are recorded only for each host.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ HINT = "have each process write histograms (cassandra-stress: -log hdrfile=FILE)
 
 # The figures whose sum over hosts is the total, in addition to rates and counts of operations.
 SUMMED = frozenset({"returned", "stored", "moved", "cpu_time"})
-# The figures whose extreme over hosts is the figure of all hosts.
+# The figures whose maximum or minimum over hosts is the figure of all hosts.
 EXTREMES = {"time": max, "runtime": max, "memory_max": max, "max": max, "min": min}
-# The words in names of rates that describe a single task or a distribution, and have no sum.
+# The words in the names of rates that have no sum over hosts: rates of a single task, and statistics.
 NOT_SUMMED = frozenset({"task", "average", "avg", "mean", "median", "min", "max", "stddev", "dev"})
 # The requested rate is divided among the hosts.
 TARGET = "target"
@@ -133,7 +133,7 @@ def is_summed(value: Value) -> bool:
 
 
 def combine_histograms(whole: ImportedRun, runs: Sequence[ImportedRun]) -> None:
-    """Adds the histograms that every host has, and their figures that the hosts also have."""
+    """Adds the histograms that every host has, and the figures of these histograms that the hosts also have."""
     known = {value.metric for run in runs for value in run.values}
     own = {value.metric for value in whole.values}
     for tag in runs[0].histograms:
@@ -165,7 +165,7 @@ def combine_facts(runs: Sequence[ImportedRun]) -> dict[str, Scalar]:
 
 
 def add_statuses(runs: Sequence[ImportedRun]) -> dict[str, dict[str, int]]:
-    """The outcomes of all hosts, by operation."""
+    """The outcomes on all hosts, keyed by operation."""
     total: dict[str, dict[str, int]] = {}
     for run in runs:
         for operation, outcomes in run.statuses.items():

@@ -58,7 +58,7 @@ class Format(Protocol):
     TITLE: str
 
     def recognise_text(self, text: str) -> bool:
-        """Whether a text has this format."""
+        """Whether the text has this format."""
 
     def read_runs(self, source: Source) -> list[ImportedRun]:
         """Every run in a file. Raises LoadstoneError if it is damaged."""
@@ -90,10 +90,10 @@ ALL: tuple[Format, ...] = (
 FORMATS = {module.NAME: module for module in ALL}
 # A figure is coarse if the value of its last digit exceeds this share of the figure.
 COARSE = 0.2
-# A command line names the store and its host, so it may differ between variants; its options are facts as well.
+# A command line names the store and its host, so it may differ between variants; its options are separate facts.
 COMMAND = {"command": "store.command"}
 JSON = (ycsb_json, latte, fio, memtier, hyperfine)
-# Formats of lines, to which users add comments.
+# Formats based on lines, to which users add comments.
 ANNOTATED = (ycsb, ycsb_cpp, go_ycsb, cassandra_stress, scylla_bench, testdfsio, terasort, hbase_pe, fio_normal,
              pgbench, sysbench, redis_benchmark, memtier)  # fmt: skip
 # Formats whose rows cover one interval each. In other formats, rows are cumulative, so gaps between them are known.
@@ -106,7 +106,7 @@ SUMMARIES = {
 }
 # The number of unknown names that a note lists.
 UNKNOWN_MAX = 6
-# When the run began, as a time with a zone; many tools do not print it.
+# The fact that states when the run began, as a time with a zone; many tools do not print it.
 START = "start"
 SECOND_NS = 10**9
 # Facts that become other parts of a result, and are not repeated among its facts.
@@ -135,7 +135,7 @@ def read_file(path: Path, facts: Mapping[str, Scalar], format: str | None = None
 
 
 def logs_of(imported: Iterable[Imported]) -> dict[str, Path]:
-    """The histogram logs of trials, by the trial's name."""
+    """The histogram logs of trials, keyed by the trial's name."""
     return {run.result.trial: run.log for run in imported if run.log is not None}
 
 
@@ -148,7 +148,7 @@ def open_source(path: Path, facts: Mapping[str, Scalar], name: str | None) -> tu
         raise LoadstoneError(f'there is no format "{name}"', f"known formats: {', '.join(FORMATS)}")
     text = decode_file(path)
     if name == json_paths.NAME:
-        # The tool's own JSON lines may contain a text that varies, so they resemble a collector's JSON.
+        # The tool's own JSON lines may contain text that varies, so they resemble a collector's JSON.
         source = Source(path, text, known)
         with suppress(LoadstoneError):
             read_source(source.restart({}), FORMATS[name])
@@ -261,7 +261,7 @@ def detect_format(path: Path, text: str) -> Format:
         titles = ", ".join(module.TITLE for module in FORMATS.values() if module is not json_paths)
         raise LoadstoneError(
             f"the format of {path.name} is unknown",
-            f"known formats: {titles}; for JSON of other tools, state paths: loadstone import --json",
+            f"known formats: {titles}; for JSON from other tools, state paths: loadstone import --json",
         )
     return matches[0]
 
@@ -318,8 +318,8 @@ def name_runs(path: Path, runs: Sequence[ImportedRun], written: Facts, stated: M
 
 
 def parse_start(facts: Mapping[str, Scalar]) -> int | None:
-    """The stated start of a run, ns since the epoch; None if it is not stated. Raises LoadstoneError if it is not a
-    time."""
+    """The stated start of a run, ns since the epoch; None if no start is stated. Raises LoadstoneError if the start is
+    not a time."""
     if START not in facts:
         return None
     try:
@@ -410,7 +410,7 @@ def is_equal(stated: Scalar, logged: Scalar) -> bool:
 
 
 def assume_latency(run: ImportedRun, facts: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """The type of latency if a fact states the rate and the log has none: service times."""
+    """The fact that latencies are service times, if a fact states a rate that the log lacks; otherwise, no fact."""
     is_stated = run.loop == "closed" and loop_of(run, facts) == "open"
     return {"latency": "service"} if is_stated and "tool" in run.facts and "latency" not in run.facts else {}
 

@@ -43,11 +43,11 @@ CSV_ROW = re.compile(r'^"([^"]+)","([\d.]+)"((?:,"[^"]*")*)$')
 STATISTIC = re.compile(r"avg|min|max|p[\d.]+")
 MS = 1e6
 FACTS = {"parallel clients": "clients", "bytes payload": "record_bytes", "keep alive": "keep_alive"}
-# Options without a value, and options that the result repeats, that state a connection, or that set its form.
+# Options without a value, and options that the result repeats, that state a connection, or that set the output's form.
 FLAGS = ("l", "I", "q", "e", "x", "z", "3", "4", "6", "csv", "cluster", "tls", "insecure", "enable-tracking")
 NOT_OF_WORK = ("h", "p", "s", "a", "u", "c", "n", "d", "P", "r", "t", "k", "l", "q", "e", "csv", "threads", "precision",
                "seed", "dbnum", "cacert", "cacertdir", "cert", "key", "sni", "insecure", "4", "6")  # fmt: skip
-# The defaults of options (redis-benchmark.c). By default, requests are not pipelined, and all of them access one key.
+# The defaults of options (redis-benchmark.c). By default, requests are not pipelined, and all requests access one key.
 DEFAULTS = {"clients": ("c", 50), "record_bytes": ("d", 3), "keep_alive": ("k", 1), "pipeline": ("P", 1),
             "keyspace": ("r", 1)}  # fmt: skip
 CUT = "import redis-benchmark's whole output"
@@ -82,7 +82,7 @@ def recognise_text(text: str) -> bool:
         or (
             "requests" in text
             and any(
-                # Text may precede the result, so only a line with a sign is searched: that takes time ∝ length².
+                # Text may precede the result. A search takes time ∝ length², so only lines with a sign are searched.
                 re.search(pattern.pattern.removeprefix("^").removesuffix(r"\s*$"), line) is not None
                 for line in text.split("\n")
                 for sign, pattern in (("======", BEGIN), (" requests per second", QUIET))
@@ -238,7 +238,7 @@ def read_test(test: Test, command: str) -> ImportedRun:
 
 
 def parse_command(command: str) -> dict[str, str]:
-    """The options in a command line; a command of Redis may follow them."""
+    """The options in a command line; a Redis command may follow them."""
     options: dict[str, str] = {}
     arguments = iter(split_command(command)[1:])
     for word in arguments:

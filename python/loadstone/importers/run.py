@@ -28,7 +28,7 @@ WELL = frozenset({"OK", "BATCHED_OK", "0"})
 # Neither success nor failure: Loadstone's reads of records whose insert was in flight, and censored operations.
 NO_ERROR = WELL | {NOT_YET, CENSORED}
 PERCENTILE = re.compile(r"p\d+(\.\d+)?")
-# Failures that are less than this share of the operations above a percentile do not change it visibly.
+# Fewer failures than this share of the operations above a percentile do not change the percentile visibly.
 SHIFT = 0.01
 
 
@@ -65,7 +65,7 @@ class ImportedRun:
         """The figures with information that the tool omits: the resolution of latencies, and bounds due to failures.
 
         Tools print percentiles of successful operations. Failed operations never received an answer, so with failures,
-        the percentile of all operations is at least the printed percentile; it is unknown if failures reach its rank.
+        the percentile of all operations is at least the printed percentile, and is unknown if failures reach its rank.
         """
         return [self.bound_figure(value) for value in self.values]
 
@@ -95,14 +95,14 @@ class ImportedRun:
     def add_figure(self, metric: str, value: float | None, unit: str, n: int, resolution: float = 0.0) -> None:
         """Adds a figure with the value of its last digit. None (the tool could not compute the figure) is ignored.
 
-        Raises ValueError if the figure is negative, because figures of benchmarks cannot be.
+        Raises ValueError if the figure is negative, because a benchmark's figures cannot be negative.
         """
         metric = re.sub(r"\.p100$", ".max", metric)
         if value is not None and math.isfinite(value):
             if value < 0:
                 raise ValueError(f"{metric} is negative: {value:g}")
             if metric.endswith(".max") and any(known.metric == metric for known in self.values):
-                # The maximum and the 100th percentile, which is rounded to a bucket.
+                # The tool prints both the maximum and the 100th percentile, which is rounded to a bucket.
                 return
             self.values.append(Value(metric, value, unit, n, resolution=resolution))
 
@@ -121,7 +121,7 @@ class ImportedRun:
         self.add_figure("errors", count_errors(self.statuses), OPERATIONS, int(done))
 
     def subtract_failures(self, rate: float, failed: int, done: int) -> float:
-        """A tool's rate without the failed operations that it counts, with a note."""
+        """A tool's rate without the failed operations that the tool counts; adds a note."""
         if not 0 < failed <= done:
             return rate
         message = f"its rate of {units.format_rate(rate)} includes {units.format_count(failed)} failed operations"
@@ -134,7 +134,7 @@ class ImportedRun:
         self.add_note("stopped", message, "run it to completion")
 
     def note_replies(self, replies: Sequence[str]) -> None:
-        """Adds a note on error replies of a server, if the tool counts them as operations."""
+        """Adds a note on a server's error replies, if any, which the tool counts as operations."""
         if replies:
             errors = units.count_noun(len(replies), "error reply", "error replies")
             message = f'{errors} of the server, which the tool counts as operations: "{replies[0][:60]}"'
@@ -218,7 +218,7 @@ def histogram_figures(name: str, well: Histogram, ns: int = 1, failures: Populat
 
 
 def bucket_index(value: int) -> int:
-    """The index of the bucket of a value with 3 digits of precision (the inverse of `Layout.highest_equivalent`)."""
+    """A value's bucket index with 3 digits of precision (the inverse of `Layout.highest_equivalent`)."""
     shift = max(value.bit_length() - 11, 0)
     return (shift << 10) + (value >> shift)
 

@@ -194,7 +194,7 @@ def read_report(report: ScyllaBenchReport) -> ImportedRun:
 
 
 def check_maximum(report: ScyllaBenchReport) -> None:
-    """Raises ValueError if a row has a larger maximum than the run: cql-stress may print it in the wrong unit."""
+    """Raises ValueError if a row has a larger maximum than the run: cql-stress may print maxima in the wrong unit."""
     printed = max((go_duration(block["max"])[0] for block in report.blocks.values()), default=None)
     maxima = [go_duration(cells[report.columns.index("max") - 4])[0] for _, _, cells in report.rows if cells]
     if printed is not None and maxima and max(maxima) > 1.1 * printed:

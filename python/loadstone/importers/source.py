@@ -1,4 +1,4 @@
-"""A file to be imported: its text, and errors that state their location in it."""
+"""A file to be imported: its text, and errors that state a location in the file."""
 
 from __future__ import annotations
 
@@ -69,10 +69,10 @@ LOGFMT_LINE = re.compile(rf"(?=.*\b(?:msg|message)=)(?:{LOGFMT_PAIR.pattern}){{2
 TEXT_VALUE = re.compile(r'(?m)^[ \t]*"[\w.]+":[ \t]*("(?:[^"\\\n]++|\\.)*+"),?[ \t\r]*$')
 # The minimum share of such a string in a file.
 VALUE_SHARE = 0.8
-# Bytes that are not UTF-8, and the µ of Latin-1, also if it was converted twice.
+# Bytes that are not UTF-8, and the µ of Latin-1, even if it was converted twice.
 FOREIGN = re.compile("\u00c2(?=[\u00b5\u00a0])|[\udc80-\udcff]")
 LATIN = {"\u00c2": "", "\udcb5": "\u00b5"}
-# A space of web pages, but not a separator of thousands.
+# The no-break spaces of web pages, but not thousands separators.
 NO_BREAK_SPACE = re.compile("(?<!\\d)\u00a0|\u00a0(?!\\d)")
 # The line breaks of Markdown and HTML.
 BREAK = re.compile(r"\s*<br\s*/?>\s*$|(?<=\S)\s+\\$")
@@ -85,12 +85,12 @@ COLLECTED_SHARE = 0.8
 ELIDED = re.compile(r"[\s|(<\[]*(?:\.{3,}|\u2026|\u22ee|snip(?:ped)?)[\s|)>\]]*", re.IGNORECASE)
 # The number of leading letters that lines must share to count as rows of one table.
 ROW_WORDS = 6
-# The level of a line in a log; `split_prefix` represents it by a character for private use.
+# The level of a line in a log; `split_prefix` represents the level by a private-use character.
 LEVEL = re.compile(r"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL)\b")
 LEVEL_SIGN = "\ue000"
-# The words in a prefix that names the origin of a line, and the maximum number of origins.
+# The maximum number of words in a prefix that names the origin of a line, and the maximum number of origins.
 ORIGIN_WORDS, ORIGINS_MAX = 3, 16
-# If there are fewer lines, they may start with the same text by chance.
+# If there are fewer lines than this, they may start with the same text by chance.
 PREFIXED_MIN = 5
 COLLECTED_SAMPLE = 200
 
@@ -107,9 +107,9 @@ class Source:
     documents: list[Any] = field(default_factory=list)
     # The prefix that an unknown log collector put before every line, and that was removed from the text.
     prefix: str = ""
-    # For lines that are read only without the text after their figures: the line's index, and where its figures end.
+    # The ends of the figures in lines that can be read only without the text after them, keyed by the line's index.
     cuts: Mapping[int, int] = field(default_factory=dict)
-    # The indices of the lines that an importer passed, whether or not it read them.
+    # The indices of the lines that an importer reached, whether or not it read them.
     passed: set[int] = field(default_factory=set)
 
     @cached_property
@@ -137,7 +137,7 @@ class Source:
         return [comment for index in sorted(self.used) if (comment := self.split_comment(index)[1])]
 
     def restart(self, cuts: Mapping[int, int]) -> Source:
-        """The unread source, with other cuts."""
+        """The source with other cuts, of which nothing has been read yet."""
         return replace(self, used=set(), documents=[], passed=set(), cuts=cuts)
 
     @property
@@ -241,7 +241,7 @@ def detect_utf16(data: bytes) -> str | None:
 
 
 def dedent_blocks(text: str) -> str:
-    """A text without the indentation of Markdown code blocks, or without the common indentation of all its lines."""
+    """Removes the indentation of Markdown code blocks, or the common indentation of all lines."""
     if text.startswith((" ", "\t")) and (whole := textwrap.dedent(text)) != text:
         return whole
     result: list[str] = []
@@ -262,7 +262,7 @@ def dedent_lines(lines: list[str]) -> list[str]:
 
 
 def read_json_log(text: str) -> str:
-    """The messages in a log collector's JSON, or in a single JSON string; other texts are returned unchanged."""
+    """The messages in a log collector's JSON, or in a single JSON string; other text is returned unchanged."""
     try:
         if (match := TEXT_VALUE.search(text)) and len(match[0]) > VALUE_SHARE * len(text) and r"\n" in match[1]:
             return str(json.loads(match[1]))
@@ -290,10 +290,11 @@ def read_json_log(text: str) -> str:
 
 
 def parse_records(text: str) -> tuple[list[Any], bool]:
-    """The records in lines of JSON or logfmt, with any other lines between them, or in documents and lists of JSON; and
-    whether the key of their text must have a known name, because a tool's own report may have such a list.
+    """The records of a log, and whether the key of their text must have a known name.
 
-    Raises ValueError if the text is no such log.
+    Records are lines of JSON or logfmt, with any other lines between them, or JSON documents, or the elements of a JSON
+    list. A known name is required for documents and lists, because a tool's own report may contain such a list.
+    Raises ValueError if the text is not such a log.
     """
     lines = [line for line in text.split("\n") if line.strip()]
     for pattern, parse in ((JSON_LINE, json.loads), (LOGFMT_LINE, parse_logfmt)):
@@ -337,7 +338,7 @@ def find_message_path(fields: Sequence[Mapping[tuple[str, ...], str]], is_named:
     """The path to the log lines in JSON records; None if there is no such path.
 
     The candidates are the paths with a known name or, if there are none, the paths whose texts mostly contain blanks.
-    Among them, the texts of the path differ most, ignoring digits.
+    The candidate with the most distinct texts, ignoring digits, is chosen.
     """
     counts = Counter(path for part in fields for path in part)
     paths = [path for path, count in counts.items() if count >= COLLECTED_SHARE * len(fields)]
@@ -354,7 +355,7 @@ def find_message_path(fields: Sequence[Mapping[tuple[str, ...], str]], is_named:
 
 
 def strip_breaks(lines: list[str]) -> list[str]:
-    """Lines without line breaks of Markdown or HTML, if most lines end in one. A command may continue after a `\\`."""
+    """Removes Markdown or HTML line breaks if most lines end in one. A command may continue after a `\\`."""
     filled = [line for line in lines if line.strip()]
     if sum(BREAK.search(line) is not None for line in filled) < COLLECTED_SHARE * len(filled) or len(filled) < 2:
         return lines
@@ -362,7 +363,7 @@ def strip_breaks(lines: list[str]) -> list[str]:
 
 
 def strip_quotes(text: str) -> str:
-    """The strings in a list of strings; other texts are returned unchanged."""
+    """The strings in a list of strings; other text is returned unchanged."""
     lines = text.split("\n")
     filled = [line for line in lines if line.strip()]
     matches = [QUOTED.match(line) for line in lines]
@@ -375,7 +376,7 @@ def strip_quotes(text: str) -> str:
 
 
 def strip_numbers(text: str) -> str:
-    """A text without line numbers."""
+    """Removes line numbers."""
     lines = text.rstrip("\n").split("\n")
     matches = [NUMBERED.match(line) for line in lines]
     if len(lines) < 2 or not all(matches):
@@ -444,9 +445,9 @@ def split_prefix(text: str) -> tuple[str, str]:
 
 
 def split_origins(text: str) -> tuple[str, str]:
-    """The prefix of the first line, and the text without prefixes, grouped by prefix, if all lines have a few prefixes.
+    """The prefix of the first line, and the text without prefixes, grouped by prefix, if there are only a few prefixes.
 
-    `stern` puts the names of the pod and of the container before every line. Otherwise, as `split_prefix`.
+    Otherwise, an empty prefix and the unchanged text. `stern` puts the names of pod and container before every line.
     """
     filled = [line for line in text.split("\n") if line.strip()]
     for number in range(ORIGIN_WORDS, 0, -1):

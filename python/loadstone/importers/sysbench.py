@@ -213,7 +213,7 @@ def command_facts(command: str) -> dict[str, Scalar]:
         return {}
     facts: dict[str, Scalar] = {"command": command_fact(command)}
     arguments = split_command(command)[1:]
-    # A value always follows an equals sign.
+    # Values always follow an equals sign.
     pairs = (word.lstrip("-").partition("=") for word in arguments if word.startswith("-"))
     options = {name: text or "true" for name, _, text in pairs}
     script = next((word for word in arguments if not word.startswith("-") and word != "run"), "")
@@ -321,7 +321,7 @@ def rate_resolution(fields: dict[str, str], time: str) -> float:
 
 
 def read_segments(report: SysbenchReport, source: Source) -> ImportedRun:
-    """The run that consists of the checkpoint reports and the final report. Raises errors as `read_report` does."""
+    """The run that consists of the checkpoint reports and the final report. Raises the same errors as `read_report`."""
     options = {key: text for key, text in report.fields.items() if key[0] == OPTIONS}
     last = {key: text for key, text in report.fields.items() if key[0] != OPTIONS}
     parts, rows, before = [], [], 0.0

@@ -1,6 +1,6 @@
 """Logs of Hadoop's TeraGen, TeraSort and TeraValidate: the counters and the time of each job.
 
-The time lasts from `Running job` to `completed successfully`, without JVM startup and key sampling. A job states how
+The time runs from `Running job` to `completed successfully`, without JVM startup and key sampling. A job states how
 many counters it has, so a truncated list is detected.
 """
 
@@ -129,7 +129,7 @@ def read_job(job: Job, source: Source) -> ImportedRun:
     if job.stage == "TeraSort":
         check_total(source, counters.get("Reduce output records", rows), rows, job.line)
     elif job.stage == "TeraValidate" and written > 1:
-        # In addition to the checksum, TeraValidate writes a row for each error in the order.
+        # In addition to the checksum, TeraValidate writes a row for each ordering error.
         run.end = "failed"
         run.add_note("failed", f"TeraValidate reports {written - 1} errors: the rows are not sorted", "sort again")
     used = {counted, *COUNTERS_READ}

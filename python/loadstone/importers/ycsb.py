@@ -58,7 +58,10 @@ def entry_of(text: str, index: int, source: Source) -> ReportEntry | None:
 
 
 def check_end(source: Source, reports: list[tuple[list[ReportEntry], ReportContext]], around: ReportContext) -> None:
-    """Raises LoadstoneError if the last run has no report or ends in a truncated line; uses later lines."""
+    """Raises LoadstoneError if the last run has no report or ends in a truncated line.
+
+    Also adds the lines after a single report to the report's context.
+    """
     if is_torn(source, reports):
         last = source.lines[source.last].strip()
         raise source.error_at(f'the YCSB log is truncated within its last line: "{last[:60]}"', CUT, source.last)

@@ -81,7 +81,7 @@ def parse_command(line: str) -> YcsbCommand | None:
 
 
 def parse_whole_number(text: str) -> int | None:
-    """The integer in a text; None if there is no such number."""
+    """`text` as a whole number; None if it is not a whole number."""
     return int(text) if text.isascii() and text.isdigit() else None
 
 

@@ -76,17 +76,17 @@ class ReportContext:
 
     def read_line(self, line: str) -> bool:
         """Reads a line outside the report, and returns whether it was recognised."""
-        reading, settings = parse_status(line), parse_command(line)
+        status, settings = parse_status(line), parse_command(line)
         # Old versions print 0.1, so the class path is more precise.
         if (match := CLIENT.search(line)) and match[1] != "0.1":
             self.version = match[1]
         elif match := match or JAR.search(line):
             self.version = self.version or match[1]
-        if reading is not None:
-            self.statuses.append(reading)
+        if status is not None:
+            self.statuses.append(status)
         elif settings is not None:
             self.command = settings
-        return reading is not None or settings is not None
+        return status is not None or settings is not None
 
 
 def build_run(entries: Sequence[ReportEntry], context: ReportContext, source: Source) -> ImportedRun:
@@ -119,7 +119,7 @@ def build_run(entries: Sequence[ReportEntry], context: ReportContext, source: So
         done = covered
     check_blocks(operations, run, done, covered, slack, source, line)
     composed = any(is_composed(name) for name in operations)
-    # The throughput may exclude failures (as in YCSB's loads and in Loadstone), its product with the run time is not
+    # The throughput may exclude failures (as in YCSB's loads and in Loadstone). Its product with the run time is not
     # always a whole number, and the lines count a composed operation twice.
     total = done if composed or covered < done * WHOLE else covered
     failed, well = count_errors(run.statuses), well_done(run.statuses)

@@ -56,7 +56,7 @@ def read_entries(source: Source) -> list[ReportEntry]:
         with source.report_damage("the YCSB JSON report is damaged: {error}", CUT, line):
             entries.extend(entry_of(document, source))
         source.documents.append(document)
-        at = BETWEEN.match(text, at).end()  # type: ignore[union-attr]  # It also matches an empty text.
+        at = BETWEEN.match(text, at).end()  # type: ignore[union-attr]  # It also matches empty text.
         at = at if text.startswith("{", at) else find_report(text, at)
     return entries
 

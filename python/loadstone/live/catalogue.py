@@ -31,9 +31,9 @@ class CatalogueEntry:
     """One result folder."""
 
     folder: Folder
-    # The modification time and the size of its folder.json.
+    # The modification time and the size of folder.json.
     stamp: tuple[int, int] = (0, 0)
-    # The size of its values when the folder was judged, and the summary, which is empty until then.
+    # The size of the values when the folder was last judged, and the summary; -1 and empty before the first judgement.
     size: int = -1
     summary: Mapping[str, Any] = field(default_factory=dict)
     # The parts of the summary that need no judgement, so that a search works while a run is measured.
@@ -83,7 +83,8 @@ class ResultCatalogue:
         self.entries, self.unreadable = entries, unreadable
 
     def find_folder(self, name: str) -> Folder | None:
-        """The folder with this identity. Only folders below the root have one, so a request cannot name other paths."""
+        """The folder with this identity. Only folders below the root have an identity, so requests cannot name other
+        paths."""
         if name not in self.entries:
             self.refresh_entries()
         entry = self.entries.get(name)
@@ -109,7 +110,7 @@ class ResultCatalogue:
         return sorted(rows, key=lambda row: str(row["time"]), reverse=True)
 
     def _judge_folders(self) -> None:
-        # The first reading takes longer than later ones, so it must not happen during the first request.
+        # The first refresh takes longer than later refreshes, so it must not happen during the first request.
         self.refresh_entries()
         while not self._stop.wait(PAUSE_SECONDS):
             for entry in self._find_unjudged():
@@ -189,7 +190,7 @@ def sketch_folder(entry: CatalogueEntry) -> Mapping[str, Any]:
 
 
 def name_systems(configs: Iterable[Mapping[str, Scalar]], results: ResultSet) -> str:
-    """The systems that vary, or the store of all trials."""
+    """The systems that vary, or else the store of the trials."""
     systems = dict.fromkeys(config["system"] for config in configs if "system" in config)
     return ", ".join(map(str, systems or [trial.facts.get("store", "") for trial in results.trials[:1]]))
 

@@ -1,5 +1,5 @@
 // The list of results: searches it, selects runs for comparison, and shows new runs and verdicts as they arrive.
-// The search and the selection survive a reload, an update, and the way back from a comparison.
+// The search and the selection survive a reload, an update, and a return from a comparison.
 const rows = document.getElementById("rows");
 const search = document.getElementById("search");
 const button = document.getElementById("compare");
@@ -38,7 +38,7 @@ function show(run, row) {
   [run.expectations, run.systems, run.metrics, run.trials].forEach((text, at) => (cells[at + 3].textContent = text));
 }
 
-// Rows that remain keep their boxes.
+// Remaining rows keep their checkboxes.
 async function replaceRows() {
   const page = new DOMParser().parseFromString(await (await fetch("/")).text(), "text/html");
   const table = page.getElementById("rows");

@@ -53,7 +53,7 @@ function rowsOf(name) {
   );
 }
 
-// A fault that is not lifted lasts until the last point.
+// A fault that has not been lifted lasts until the last point.
 function faultBands() {
   const last = Math.max(...[...points.values()].map((point) => point.at));
   return (state?.trial?.faults ?? []).map((fault) => ({ ...fault, to: fault.to ?? Math.max(last, fault.from) }));

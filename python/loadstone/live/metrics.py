@@ -116,7 +116,7 @@ def label_name(name: str) -> str:
 
 def classic_histogram(histogram: Histogram, labels: Labels) -> list[Sample]:
     """The samples of a histogram: cumulative buckets, count and sum, in seconds."""
-    # A latency counts from the first bound that is not below it: one search per bucket keeps a scrape cheap.
+    # A latency counts from the first bound that is not below it. One search per bucket keeps a scrape cheap.
     counts, total = [0] * (len(BUCKETS) + 1), 0.0
     for index, count in histogram.counts.items():
         total += count * histogram.layout.bucket_middle(index)
@@ -148,5 +148,5 @@ def write_number(value: Any) -> str:
 
 
 def escape_text(text: str) -> str:
-    """A text escaped for use in quotation marks or in a comment."""
+    """Escapes text for use in quotation marks or in a comment."""
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -23,7 +23,7 @@ from loadstone.report.view import View
 from loadstone.results.folder import Folder
 from loadstone.results.union import join_results
 
-# The number of rendered rows of the list that are cached; a row is reused while its values stay the same.
+# The maximum number of cached rows of the list; a rendered row is reused while its values stay the same.
 ROWS_CACHED = 4096
 COLUMNS = ("", "experiment", "question", "verdict", "expectations", "systems", "metrics", "trials")
 # In a legend, "engine" would be read as a storage engine.
@@ -94,7 +94,8 @@ def index_page(rows: Sequence[Mapping[str, Any]]) -> str:
 
 @functools.lru_cache(maxsize=ROWS_CACHED)
 def index_row(entries: tuple[tuple[str, Any], ...]) -> Markup:
-    """The row of one run, from its names and values. The page's script updates verdicts as results are judged."""
+    """The row of one run, from its columns' names and values. The page's script updates verdicts as results are
+    judged."""
     row = dict(entries)
     verdict = "running" if row["running"] else str(row["verdict"])
     badge = tag("span", verdict or "…", class_=f"badge {verdict}")
@@ -220,7 +221,7 @@ def chart_specs() -> dict[str, Any]:
 
 
 def line_chart(kinds: Sequence[str], axis: Mapping[str, Any], scale: Mapping[str, Any]) -> dict[str, Any]:
-    """A chart with one line for each kind, above bands for faults."""
+    """A chart with one line for each kind, drawn over bands for faults."""
     x = {"field": "at", "type": "quantitative", "axis": {"title": "seconds", "grid": False, "tickCount": 6}}
     legend = (
         None
@@ -235,7 +236,7 @@ def line_chart(kinds: Sequence[str], axis: Mapping[str, Any], scale: Mapping[str
         }
     )
     colour = {"field": "kind", "type": "nominal", "scale": {"domain": list(kinds)}, "legend": legend}
-    # Dashes distinguish the lines without colours.
+    # Dashes distinguish the lines for viewers who cannot distinguish the colours.
     dash = {"field": "kind", "type": "nominal", "scale": {"domain": list(kinds)}, "legend": legend}
     y = {"field": "value", "type": "quantitative", "axis": dict(axis), "scale": dict(scale)}
     band = {"x": {"field": "from", "type": "quantitative"}, "x2": {"field": "to"}}
@@ -264,7 +265,7 @@ def line_chart(kinds: Sequence[str], axis: Mapping[str, Any], scale: Mapping[str
 
 
 def find_program(name: str) -> str | None:
-    """The page script with a name that includes its digest; None for any other name."""
+    """The page script with this name, which includes the script's digest; None for any other name."""
     if name == program_names()["index.js"]:
         return read_resource("index.js")
     return live_program() if name == program_names()["live.js"] else None

@@ -28,7 +28,7 @@ FINDINGS_MAX = 50
 REPEATS_MAX = 1_000
 # The remaining time is estimated from the intervals between the starts of this many trials.
 PACE_TRIALS = 12
-# The number of finished trials that one reading checks while the run is measured, and after it has ended. A check takes
+# The number of finished trials that each read checks while the run is measured, and after it has ended. A check takes
 # about a millisecond, so a page opened late uses 1 % of a processor during a trial.
 CHECKED_RUNNING = 10
 CHECKED_ENDED = 300
@@ -186,7 +186,7 @@ class FollowedRun:
 
     @property
     def metric(self) -> str:
-        """The metric of the points in the plan, which is the deciding metric."""
+        """The metric of the points in the plan: the deciding metric."""
         return self._metric or first_metric((), self.folder.question.metrics)
 
     def page_state(self) -> dict[str, Any]:

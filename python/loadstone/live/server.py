@@ -51,7 +51,7 @@ WILDCARDS = ("0.0.0.0", "::", "[::]")
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
 # The time between two reads of the files while a page is open: the engine reports once a second.
 POLL_SECONDS = 1.0
-# The same time while a page that was opened late has not yet received all earlier data.
+# The time between two reads while a page that was opened late has not yet received all earlier data.
 CATCH_UP_SECONDS = 0.05
 # The time for which viewers can still see the end of the run after the lab has exited.
 FAREWELL_SECONDS = 60.0
@@ -73,7 +73,7 @@ HEADERS = {
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """What to serve, and how."""
+    """The content to serve, and the addresses and protection of the server."""
 
     root: Path
     host: str = "127.0.0.1"
@@ -90,7 +90,7 @@ class ServerOptions:
 
 @dataclass(frozen=True)
 class RunReading:
-    """One reading of a run, which all viewers share."""
+    """The state of a run when its files were last read. All viewers share it."""
 
     # The state as JSON, and the remaining time.
     text: str = ""
@@ -138,7 +138,8 @@ class Watcher:
             return self._reading
 
     def plan_since(self, first: int) -> tuple[str, int]:
-        """The rows of the plan that changed since a number of changes, as JSON, and the new number; empty if none."""
+        """The plan's rows that changed after the first `first` changes, as JSON (empty if none), and the new number of
+        changes."""
         with self._lock:
             count = len(self.run.changes)
             names = self.run.rows if first == 0 else dict.fromkeys(self.run.changes[first:])
@@ -380,7 +381,7 @@ def write_event(name: str, data: Any) -> str:
 
 
 def is_own_name(host: str) -> bool:
-    """Whether a name in a request is an address or this host's name, which no other site can make its own."""
+    """Whether a name in a request is an address or this host's name, which no other site can claim."""
     with suppress(ValueError):
         return bool(ip_address(host.strip("[]")))
     return host.lower() in {socket.gethostname().lower(), socket.getfqdn().lower()}

@@ -19,7 +19,7 @@ class Tail:
         self.path = path
         self._offset = 0
         self._part = b""
-        # Whether the last reading did not reach the end of the file.
+        # Whether the last read stopped before the end of the file.
         self.is_behind = False
 
     def read_new(self) -> Iterator[dict[str, Any]]:

@@ -27,7 +27,8 @@ ENGINE = "engine"
 
 @dataclass
 class IntervalRow:
-    """One interval of a phase, summed over all engines; includes operations due in it that completed later."""
+    """One interval of a phase, summed over all engines; includes operations that were due in the interval but completed
+    later."""
 
     start_ns: int
     length_ns: int
@@ -83,7 +84,7 @@ class Attempt:
         self.ready: dict[str, Any] = {}
         self.spec: dict[str, Any] = {}
         self.hosts: list[dict[str, Any]] = []
-        # The start of the window on the wall clock, ns, on which the times of host samples are based.
+        # The start of the window on the wall clock, ns; the times of host samples are relative to this start.
         self.start_unix_ns: int | None = None
         self._placed = ""
         self._tails: dict[str, Tail] = {}
@@ -134,7 +135,7 @@ class Attempt:
         return any(tail.is_behind for tail in (*self._tails.values(), self._observed))
 
     def find_final(self) -> Path | None:
-        """The directory under its final name, if the attempt has ended since the last reading."""
+        """The directory under its final name, if the attempt has ended since the last read."""
         final = self.directory.with_name(self.directory.name.removesuffix(UNDER_WAY))
         return final if final != self.directory and final.is_dir() and not self.directory.is_dir() else None
 
@@ -211,7 +212,7 @@ class Attempt:
 
 
 def measure_use(before: Mapping[str, Any], sample: Mapping[str, Any]) -> dict[str, Any]:
-    """The use of the host between two samples: busy processors in total, by engines and by servers, and memory."""
+    """The host's usage between two samples: processors used in total, by engines and by servers, and free memory."""
     seconds = (sample["monotonic_ns"] - before["monotonic_ns"]) / 1e9
     ticks = sample["ticks_per_second"] * seconds
     total = [now - then for now, then in zip(sample["processors"]["cpu"], before["processors"]["cpu"], strict=True)]

@@ -9,7 +9,7 @@ from loadstone.observe.device import is_within, list_mounts
 from loadstone.observe.kernel_file import PROC, parse_fields, parse_whole, read_number, read_text
 
 CONTROLLERS = ("cpu", "memory", "pids", "blkio")
-# v1 writes "no limit" as the largest multiple of a page that fits.
+# v1 represents "no limit" by the largest multiple of a page below 2⁶³.
 UNLIMITED = 1 << 62
 
 
@@ -53,7 +53,7 @@ class ControlGroup:
 
     @property
     def memory_available(self) -> int | None:
-        """The bytes that the group can still allocate: the limit minus the memory in use, without idle page cache."""
+        """The bytes that the group can still allocate: the limit minus memory in use, not counting idle page cache."""
         rooms = []
         for path in self.memory:
             most, used = memory_limit(path), read_first(path, "memory.current", "memory.usage_in_bytes")

@@ -75,7 +75,7 @@ def list_mounts(proc: Path = PROC) -> list[Mount]:
 
 
 def mount_of(directory: Path, proc: Path = PROC) -> Mount | None:
-    """The mount of a directory, which need not exist yet."""
+    """The mount that contains a directory; the directory need not exist yet."""
     path = os.path.realpath(directory)
     best: Mount | None = None
     for mount in list_mounts(proc):
@@ -102,7 +102,7 @@ def file_system_of(directory: Path, proc: Path = PROC) -> str:
 
 
 def backing_of(directory: Path, proc: Path = PROC, sys: Path = SYS) -> Backing:
-    """The storage behind a directory, which need not exist yet."""
+    """The storage behind a directory; the directory need not exist yet."""
     mount = mount_of(directory, proc)
     if mount is None:
         return Backing(None, None, "unknown")
@@ -120,7 +120,7 @@ def backing_of(directory: Path, proc: Path = PROC, sys: Path = SYS) -> Backing:
 
 
 def _list_nodes(mount: Mount, sys: Path) -> list[Path | None]:
-    """The directories in /sys of the block devices that contain a file system."""
+    """The /sys directories of the block devices that contain a file system."""
     if not mount.number.startswith("0:"):
         return [_resolve_node(sys / "dev/block" / mount.number)]
     if mount.type != "btrfs":

@@ -82,7 +82,7 @@ def read_network(proc: Path = PROC) -> dict[str, tuple[int, int]]:
 
 
 def read_pressure(proc: Path = PROC) -> dict[str, tuple[int, int]]:
-    """The µs in which some tasks, and all tasks, waited for `cpu`, `io` and `memory` (Documentation/accounting/psi)."""
+    """The µs during which some or all tasks waited for `cpu`, `io` and `memory` (Documentation/accounting/psi)."""
     pressure: dict[str, tuple[int, int]] = {}
     for name in ("cpu", "io", "memory"):
         totals = dict(TOTAL.findall(read_text(proc / "pressure" / name)))

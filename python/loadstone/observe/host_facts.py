@@ -58,7 +58,7 @@ def describe_host(directory: Path | None = None, *, proc: Path = PROC, sys: Path
 
 
 def drop_unknown(document: dict[str, Any]) -> dict[str, Any]:
-    """A copy of a description without unknown values: None, empty texts and empty parts."""
+    """A copy of a description without unknown values: None, empty strings and empty parts."""
     cleaned = {name: drop_unknown(value) if isinstance(value, dict) else value for name, value in document.items()}
     return {name: value for name, value in cleaned.items() if value is not None and value not in ("", {}, [])}
 
@@ -90,7 +90,7 @@ def parse_pairs(block: str) -> list[tuple[str, str]]:
 
 
 def arm_model(block: dict[str, str]) -> str:
-    """The processor's identification in the cpuinfo of ARM, which contains no model name."""
+    """The processor's identification from ARM's cpuinfo, which contains no model name."""
     if "CPU implementer" not in block or "CPU part" not in block:
         return ""
     return f"implementer {block['CPU implementer']} part {block['CPU part']}"

@@ -13,7 +13,7 @@ SYS = Path("/sys")
 def read_text(path: str | Path) -> str:
     """A file's text without surrounding white space; empty if it cannot be read."""
     try:
-        # A plain descriptor takes a third of the time of Path.read_text, and each sample reads a dozen files.
+        # Reading through a descriptor takes a third of the time of Path.read_text, and each sample reads a dozen files.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return ""
@@ -42,7 +42,7 @@ def parse_whole(word: str) -> int | None:
 
 
 def parse_fields(text: str) -> dict[str, int]:
-    """The numbers in lines of the form `name: number [kB]` or `name number`, keyed by name; kB become bytes."""
+    """The numbers in lines of the form `name: number [kB]` or `name number`, keyed by name; kB are converted to B."""
     read: dict[str, int] = {}
     for line in text.splitlines():
         name, *rest = line.replace(":", " ", 1).split()[:3] or [""]

@@ -6,7 +6,7 @@
         observer.begin_phase("flush")
         values = observer.phase_figures("measure")
 
-The observer has no thread: the loop that waits for the engine's events calls it, and a sample costs 0.5 to 2 ms.
+The observer has no thread: the loop that waits for the engine's events polls it. A sample costs 0.5–2 ms of CPU time.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Observer:
         self.close()
 
     def watch_process(self, name: str, pid: int) -> None:
-        """Observes a further process, which may have exited already. It replaces any process with the same name."""
+        """Observes another process, which may have exited already. It replaces any observed process of this name."""
         stat = read_stat(pid, self._proc)
         if stat is not None:
             self._watched[name] = stat.key
@@ -84,8 +84,8 @@ class Observer:
 
     def begin_phase(self, name: str) -> HostSample:
         """Takes a sample, with a census of all processes, that begins the phase `name` and ends the previous phase."""
-        # The census precedes the sample, so a child of a server that exits in between counts twice for the lab, but
-        # never as another program.
+        # The census precedes the sample, so a server's child that exits in between counts twice for the lab, but never
+        # as another program.
         counted = take_census((pid for pid, _ in self._watched.values()), self._proc)
         sample = replace(self._read_sample(), mark=name, census=counted)
         self._store_sample(sample)

@@ -16,7 +16,7 @@ from loadstone.errors import LoadstoneError
 
 
 def flush_file_system(directory: Path) -> float:
-    """Flushes a directory's file system to its device, and returns the time that this took, in seconds.
+    """Flushes a directory's file system to its device, and returns the duration in seconds.
 
     Raises LoadstoneError if the directory cannot be opened or its device reports a failed write (since Linux 5.8).
     """

@@ -34,7 +34,7 @@ class ProcessCounters:
     pid: int
     parent: int
     start_ticks: int
-    # The user and system time of all threads (including exited threads) and of children that it has waited for.
+    # The CPU time of all threads (including exited threads), and of children that the process has waited for.
     cpu_ticks: int
     children_ticks: int
     threads: int
@@ -45,8 +45,8 @@ class ProcessCounters:
     # The state, in the notation of ps (`R`, `S`, `T`, …), and the session.
     state: str = field(default="", compare=False)
     session: int = field(default=0, compare=False)
-    # The bytes that it read from storage, and the bytes of pages that it dirtied; None if they cannot be read. They
-    # include children that it has waited for (the kernel's exit.c).
+    # The bytes that the process read from storage, and the bytes of pages that it dirtied; None if they cannot be read.
+    # Both include children that the process has waited for (the kernel's exit.c).
     read_bytes: int | None = None
     written_bytes: int | None = None
 
@@ -75,7 +75,7 @@ def read_process(pid: int | str, proc: Path = PROC) -> ProcessCounters | None:
 
 
 def read_stat(pid: int | str, proc: Path = PROC) -> ProcessCounters | None:
-    """The counters of a process, without its bytes, which require permissions to read."""
+    """The counters of a process, except byte counts, which require permission to read."""
     text = read_text(f"{proc}/{pid}/stat")
     # The fields follow the program's name, which may contain any characters.
     head, _, tail = text.rpartition(")")
@@ -100,7 +100,7 @@ def read_stat(pid: int | str, proc: Path = PROC) -> ProcessCounters | None:
 
 
 def bytes_of(pid: int | str, proc: Path = PROC) -> tuple[int, int] | None:
-    """The bytes that a process read from and wrote towards storage; None if they may not be read."""
+    """The bytes that a process read from and wrote towards storage; None if these counters may not be read."""
     counters = parse_fields(read_text(f"{proc}/{pid}/io"))
     if "read_bytes" not in counters or "write_bytes" not in counters:
         return None
@@ -128,9 +128,9 @@ class Census:
         return counter_gain(before.kernel, self.kernel)
 
     def family_ticks_since(self, before: Census) -> int | None:
-        """The ticks of the family since an earlier census; None if a process left it with its counters.
+        """The ticks of the family since an earlier census; None if a parent outside the family received some of them.
 
-        A process that exited in between counts with its whole lifetime, by its parent's count of children.
+        A process that exited in between counts with its whole lifetime, through its parent's `children_ticks`.
         """
         if any(head not in self.family for head in before.heads):
             return None

@@ -1,4 +1,4 @@
-"""A sample of the host's counters at one moment, which is one line of observed.jsonl."""
+"""A sample of the host's counters at one instant: one line of observed.jsonl."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Clocks:
 
     monotonic_ns: int
     unix_ns: int
-    # The time since boot, including sleep, which is the clock of process start times.
+    # The time since boot, including suspension: the clock of process start times.
     boot_ticks: int
 
     @classmethod

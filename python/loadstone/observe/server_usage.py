@@ -56,7 +56,7 @@ class ServerUse:
     memory_max: int = 0
     # Bytes read and written; None if they may not be read.
     io: tuple[int, int] | None = (0, 0)
-    looks: int = 1
+    samples: int = 1
     gc_offset: int = 0
     gc_count: int = 0
     gc_pause_ns: int = 0
@@ -111,15 +111,15 @@ class ServerObserver:
     def list_values(self) -> Iterator[Value]:
         """The figures of each server, and of all servers together."""
         sums: dict[tuple[str, str], float] = {}
-        looks = max((use.looks for use in self._use.values()), default=0)
+        samples = max((use.samples for use in self._use.values()), default=0)
         for name, use in self._use.items():
             for figure, value, unit in self._server_figures(name, use):
-                yield Value(f"{SERVER}{name}.{figure}", value, unit, use.looks)
+                yield Value(f"{SERVER}{name}.{figure}", value, unit, use.samples)
                 sums[figure, unit] = sums.get((figure, unit), 0.0) + value
         for (figure, unit), value in sums.items():
-            # The servers reached their maxima at different moments, so these cannot be added.
+            # The servers reached their maxima at different moments, so the maxima cannot be added.
             total = self.memory_max if figure == "memory_max" else value
-            yield Value(f"{SERVER}{figure}", total, unit, looks)
+            yield Value(f"{SERVER}{figure}", total, unit, samples)
 
     def _server_figures(self, name: str, use: ServerUse) -> Iterator[tuple[str, float, str]]:
         if use.elapsed_ns >= ELAPSED_NS_MIN:
@@ -166,7 +166,7 @@ def add_use(use: ServerUse, level: Level, now_ns: int) -> None:
         use.io = (use.io[0] + read, use.io[1] + written)
     use.elapsed_ns = now_ns - use.begun_ns
     use.last = level
-    use.looks += 1
+    use.samples += 1
 
 
 def process_tree(server: Watched, proc: Path = PROC) -> list[ProcessCounters]:
@@ -195,7 +195,7 @@ def list_descendants(pid: int, proc: Path = PROC) -> Iterator[int]:
 
 
 def resident_memory(pid: int, proc: Path = PROC) -> tuple[int, int]:
-    """The resident memory of a process, and the part that it may share with others (files, shared memory), B."""
+    """The resident memory of a process, and the part that other processes may share (files, shared memory), B."""
     fields = [parse_whole(word) for word in read_text(proc / f"{pid}/statm").split()[1:3]]
     resident, shared = (*(word or 0 for word in fields), 0, 0)[:2]
     return resident * PAGE_BYTES, min(shared, resident) * PAGE_BYTES

@@ -1,4 +1,4 @@
-"""Lists this host's TCP connections and the bytes that they carried, with sock_diag(7), which needs no permissions.
+"""Lists this host's TCP connections and the bytes that they carried, using sock_diag(7), which needs no permissions.
 
 The kernel does not count bytes by process. It counts them by connection (tcp_info, since Linux 4.1), reports each
 connection's inode, and sends the final counts of a closed connection to subscribers (as for `ss --events`).
@@ -48,7 +48,7 @@ class Connection:
 
     # Unique among all connections since boot.
     cookie: int
-    # 0 if no process owns it.
+    # 0 if no process owns the connection.
     inode: int
     local: Address
     received: int
@@ -93,7 +93,7 @@ class Sockets:
             except BlockingIOError:
                 return
             except OSError as error:
-                # More connections were closed than fit into the buffer; the reports of the remaining ones are lost.
+                # More connections were closed than the buffer can hold; the reports that did not fit are lost.
                 if error.errno == errno.ENOBUFS:
                     continue
                 return
@@ -164,7 +164,7 @@ def parse_connection(body: memoryview) -> Connection | None:
 
 
 def unmap_address(address: bytes) -> bytes:
-    """Converts an IPv4-mapped address to four bytes, for servers that listen with IPv6."""
+    """Converts an IPv4-mapped address to four bytes, for servers that listen on IPv6."""
     return address[12:] if address.startswith(MAPPED) else address
 
 

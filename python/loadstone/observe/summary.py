@@ -58,8 +58,8 @@ def processor_figures(window: Window) -> Iterator[Figure]:
     before, after = census_pair(window)
     family = after.family_ticks_since(before) if before and after else None
     if before and after and family is not None and ticks >= TICKS_MIN:
-        # Two censuses know all work of the window. A server counts the work of its children only when they exit, so
-        # pairs of samples would attribute that work to the wrong pair.
+        # The two censuses cover all work in the window. A server counts the work of its children only when they exit,
+        # so samples would attribute that work to the wrong pair.
         used = sum(window.ticks[column] for column in BY_SOMEBODY)
         yield "cpu.others", max(used - family - after.kernel_ticks_since(before), 0) / ticks, "share"
     elif attributed.all >= TICKS_MIN:
@@ -85,7 +85,7 @@ def census_pair(window: Window) -> tuple[Census | None, Census | None]:
 
 
 def device_figures(window: Window, device: Device | None) -> Iterator[Figure]:
-    """The bytes of the file system's device, and the share of time in which the busiest disk under it was working."""
+    """The I/O of the file system's device, and the share of time in which the busiest disk under it was working."""
     if device is None or not device.counted:
         return
     parts = [window.disks[part] for part in device.parts if part in window.disks]
@@ -108,12 +108,12 @@ def device_utilisation(window: Window, device: Device) -> float | None:
 
 
 def io_others(window: Window, device: Device | None) -> Iterator[Figure]:
-    """A lower bound on the share of the disks' time that the I/O of other processes took.
+    """A lower bound on the share of the disks' time that other processes used.
 
     The kernel does the write-back, so it is unknown which process caused a disk's bytes, and to which disk a process's
-    bytes went. Other processes are charged with at most the bytes that they wrote or read, at most the disks' bytes
-    minus the bytes of the lab's family, and only while the disks were working: a log line on an idle disk is not
-    interference.
+    bytes went. Other processes are charged with the bytes that they wrote or read, but at most with the disks' bytes
+    minus the bytes of the lab's family. They are charged only while the disks were working: a log line on an idle disk
+    is not interference.
     """
     before, after = census_pair(window)
     if before is None or after is None or device is None or not device.counted:

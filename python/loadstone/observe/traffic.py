@@ -10,7 +10,7 @@ from pathlib import Path
 from loadstone.observe.kernel_file import PROC
 from loadstone.observe.sockets import Address, Connection, Sockets, list_inodes
 
-# The largest share of a processor that sampling may use; if it would use more, samples become less frequent.
+# The largest share of a processor that sampling may use; samples become less frequent to stay below it.
 SHARE_MAX = 0.02
 # The longest wait for the kernel to report closed connections: a server on a busy host may close its side late.
 LATE_SECONDS = 2.0
@@ -19,7 +19,7 @@ NOBODY = ""
 
 @dataclass(slots=True)
 class Bytes:
-    """The numbers of bytes received and sent."""
+    """The bytes received and sent."""
 
     received: int = 0
     sent: int = 0

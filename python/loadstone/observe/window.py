@@ -32,7 +32,7 @@ class Usage:
 
 @dataclass
 class Attribution:
-    """The ticks in those pairs of samples in which all work of the lab and the watched processes is known."""
+    """The ticks in the pairs of samples for which all work of the lab and the watched processes is known."""
 
     all: int = 0
     used: int = 0
@@ -119,7 +119,7 @@ class Window:
 
 def ticks_between(before: Ticks, after: Ticks) -> dict[str, int]:
     """The increase of each column's ticks, at least 0: idle and iowait may decrease a little (proc(5)), and all columns
-    do when a processor goes offline."""
+    decrease when a processor goes offline."""
     columns = zip(PROCESSOR, before, after, strict=True)
     return {column: max(new - old, 0) for column, old, new in columns}
 
