@@ -79,7 +79,7 @@ def table(view: View, metric: str) -> Table:
 
 
 def entries(view: View, key: VariantKey, metric: str, compared: bool) -> tuple[TableCell, ...]:
-    """The row of one variant; empty if it ran and does not have the metric."""
+    """The row of one variant; empty if the variant ran but lacks the metric."""
     cell = view.cell(key, metric)
     if cell is None and not has_only_failed(view, key):
         return ()
@@ -129,7 +129,7 @@ def tool_figure(view: View, cell: Cell) -> str:
         return ""
     number = f"{cell.estimate.value / 2**20:,.2f}".rstrip("0").rstrip(".")
     job = str(facts.get("job_name", ""))
-    # The jobs of a file with several jobs are variants, which already have their names.
+    # If a file has several jobs, each job is a variant, whose name already contains the job's.
     of_job = f", job {job}" if job and job not in view.value(cell.variant) else ""
     return f"{name} {number} {TOOL_UNITS[tool]}{of_job}"
 

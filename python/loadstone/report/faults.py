@@ -107,7 +107,7 @@ def drop_empty(table: Table) -> Table:
 
 
 def format_difference(ns: float) -> str:
-    """A difference between times, with its sign."""
+    """A signed difference between times as text."""
     return f"{'−' if ns < 0 else '+'}{length(abs(ns))}"
 
 

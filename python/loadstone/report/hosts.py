@@ -11,7 +11,7 @@ from loadstone.format import units, wording
 from loadstone.report.table import Column, Rows, Table, TableCell
 from loadstone.report.view import View
 
-# The metrics of a host with engines or commands, or with servers that the lab started.
+# The metrics that only a host with engines or commands, or with servers that the lab started, has.
 NAME = re.compile(r"host\.(.+)\.(?:clock_bound|servers\.cpu)")
 # The figures of a host in each trial, in the order of the columns.
 USED = {

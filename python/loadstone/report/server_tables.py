@@ -39,7 +39,7 @@ def tables(view: View) -> list[Table]:
 
 
 def tabulate_variants(view: View) -> Table:
-    """A row for each variant: its throughput, the resources that its servers used, and their counts."""
+    """A row for each variant: its throughput, the resources that its servers used, and counts such as regions."""
     keys = [key for key in view.variants if middle(view, key, "server.memory_max") is not None]
     # The metrics by column title.
     metrics = {"throughput": THROUGHPUT}
