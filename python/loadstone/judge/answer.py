@@ -157,7 +157,7 @@ def compare_variants(judgement: Judgement, metrics: Sequence[str], matters: floa
         outside = " outside the fault" if any(map(faults.has_fault, results.trials)) else ""
         is_held = not any(name for comparison in by_metric.get(THROUGHPUT, ()) for name in comparison.capacity)
         if is_held:
-            # If all sides hold the rate, throughput is the rate, not a property of the systems.
+            # If all sides hold the rate, throughput equals the rate and describes no system.
             by_metric.pop(THROUGHPUT, None)
         lead = (
             ""
@@ -362,7 +362,7 @@ def stall_ratio(trial: TrialResult) -> float:
 
 
 def is_tabular(outcome: SearchOutcome) -> bool:
-    """Whether the loads at the ends of the bracket show why an objective is met up to the answer and not above it."""
+    """Whether a table of the loads around the answer explains the answer: the search found a load for an objective."""
     return outcome.kind == "found" and outcome.rule.objective is not None
 
 
@@ -386,7 +386,7 @@ def describe_single_variant(judgement: Judgement, metrics: Sequence[str]) -> lis
     (key,) = variants
     requested = [*(metrics if judgement.results.question.metrics else metrics[:1])]
     if requested == [THROUGHPUT]:
-        # A throughput alone says little about a system.
+        # Throughput alone says little about a system.
         requested += [*filter(is_latency, metrics)] or ALL_OPERATIONS
     cells = [cell for metric in requested if (cell := judgement.cells.get((key, metric)))]
     # With a single variant, a valid verdict is not mentioned.

@@ -1,4 +1,4 @@
-"""Comparisons of each contender with the baseline of its context, by each headline metric."""
+"""Comparisons of each contender with the baseline of its context, for each headline metric."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def restore_ratio(comparison: Comparison) -> Comparison:
 
 
 def apply_table(tested: Tested, matters: float, tests: int) -> Comparison:
-    """The comparison with the claim of the decision table, and with its scenarios."""
+    """The comparison with the claim from the decision table, and with its scenarios."""
     comparison, weighed = tested.comparison, tested.weighed
     if not weighed:
         return comparison
@@ -131,7 +131,7 @@ def read_scenario(weighed: Weighed, comparison: Comparison, matters: float, scal
     )
     p = weighed.evidence.p
     apart = p is not None and p * scale < ALPHA and excludes_one(ratio)
-    # A scenario with fewer repeats is a condition of the claim, so it need not show that the difference matters.
+    # A scenario with fewer repeats is a condition for the claim, so it need not show that the difference matters.
     if apart and exceeds_difference(ratio, 0.0 if weighed.scenario.is_part else matters):
         higher = ratio.value > 1 if not math.isnan(ratio.value) else contender_is_higher(weighed)
         return rank_sides(higher, comparison.direction)

@@ -180,7 +180,7 @@ def estimate_figure(text: str, term: Term, key: VariantKey, judgement: Judgement
     result = decide_condition(text, term, estimate, unit)
     if drift <= 1 or estimate.low is None:
         return result
-    # The tables have a narrower interval.
+    # The tables show a narrower interval, so the reason names the drift.
     width = f"the interval allows for a drift of {units.format_ratio(drift)} within a trial"
     return replace(result, why="; ".join(filter(None, (result.why, width))))
 

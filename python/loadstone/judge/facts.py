@@ -1,4 +1,4 @@
-"""Facts by name: their texts, groups and consequences; the facts that a comparison needs, and the facts of a trial."""
+"""Facts by name: their labels, groups and consequences; the facts that a comparison needs, and the facts of a trial."""
 
 from __future__ import annotations
 

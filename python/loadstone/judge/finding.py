@@ -100,7 +100,7 @@ Looks = Iterator[Finding | NotLooked]
 
 
 def concerns_metric(finding: Finding, metric: str) -> bool:
-    """Whether a finding concerns this metric. An invalid finding concerns all metrics of its kind of figures."""
+    """Whether a finding concerns this metric. An invalid finding concerns all metrics of its kind (`about`)."""
     if finding.about == "latencies" and not is_latency(metric):
         return False
     if finding.about == "throughput" and split_metric(metric)[1] != THROUGHPUT:

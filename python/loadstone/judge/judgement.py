@@ -24,7 +24,7 @@ from loadstone.statistics.percentile import UNANSWERED, Bound
 from loadstone.statistics.usl import Law
 
 if TYPE_CHECKING:
-    # That module uses the types of this one.
+    # That module imports this one.
     from loadstone.judge.outages import Outage
 
 VariantKey = tuple[tuple[str, Scalar], ...]
@@ -182,7 +182,7 @@ class Expectation:
     unit: str
     # The reason why the condition is undecided, or a further reason for the decision.
     why: str = ""
-    # The measurement that would decide the condition; empty if it is decided.
+    # The step that would decide the condition; empty if it is decided.
     remedy: str = ""
     # The figure's bound, as in the table of figures.
     bound: str | None = None
@@ -279,7 +279,7 @@ class Judgement:
         compared = {cell.variant for pair in comparisons for cell in (pair.baseline, pair.contender)}
         groups = [self.findings, *(comparison.findings for comparison in comparisons)]
         if any(search.outcome for search in self.searches):
-            # A search also tries loads that the system cannot sustain; it claims only its answer.
+            # A search also tries loads that the system cannot sustain, but claims only its answer.
             return list(chain.from_iterable([*groups, *(search.findings for search in self.searches)]))
         for key, trials in self.results.variants.items():
             if key not in compared:

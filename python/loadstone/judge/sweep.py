@@ -107,7 +107,7 @@ def describe_span(group: Sequence[Comparison]) -> str:
 
 
 def join_ratios(low: float, high: float) -> str:
-    """Two ratios as a range; one number if they are equal in print."""
+    """Two ratios as a range; one number if both print the same."""
     return wording.DASH.join(dict.fromkeys(units.format_ratio(end).removesuffix("×") for end in (low, high)))
 
 
@@ -242,7 +242,7 @@ def find_unequal_windows(results: ResultSet, settings: Settings) -> Iterator[Fin
 
 
 def find_spread(samples: Sequence[float]) -> float:
-    """The ratio of the largest and the smallest figure."""
+    """The ratio of the largest to the smallest figure."""
     return max(samples) / min(samples)
 
 

@@ -17,7 +17,7 @@ from loadstone.results.trial_result import TrialResult
 from loadstone.statistics.availability import WINDOWS
 
 LATENCIES = ("p50", "p99", "p99.9", "max")
-# The columns of the instants of a fault, with their names in the record.
+# The columns for a fault's instants, with their names in the record.
 INSTANTS = {
     "held": "held_ns",
     "no usable connection": "unusable_ns",

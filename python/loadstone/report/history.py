@@ -96,7 +96,7 @@ class FigureHistory:
 
 @dataclass(frozen=True)
 class History:
-    """All histories of a question, and its hosts by letter."""
+    """All histories of a question, and the hosts by letter."""
 
     question: str
     series: Sequence[FigureHistory]

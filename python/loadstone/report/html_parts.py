@@ -280,7 +280,7 @@ def link_page(page: str) -> Markup:
 
 
 def anchor(check: str) -> str:
-    """The beginning of the id of a check's findings on the page."""
+    """The id prefix for a check's findings on the page."""
     return f"check-{re.sub(r'[^a-z0-9]+', '-', check.lower()).strip('-')}"
 
 

@@ -1,4 +1,4 @@
-"""Tables of the servers under load: the resources that the servers of each variant, and each server, used."""
+"""Tables of the servers under load: the resources that they used, by variant and by server."""
 
 from __future__ import annotations
 

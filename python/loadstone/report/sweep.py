@@ -13,7 +13,7 @@ from loadstone.report.view import View
 from loadstone.results.result_set import natural_key, variant_name
 from loadstone.results.value import THROUGHPUT
 
-# The columns of cassandra-stress and of the Hydra report, in the order and with the names of both.
+# The columns of cassandra-stress and of the Hydra report, in their order, each with both names.
 COLUMNS = {
     "operations": "operations (total_ops)",
     "throughput": "throughput (op/s)",

@@ -107,7 +107,7 @@ def warnings(judgement: Judgement, *, whole: bool = False) -> list[Warnings]:
 
 
 def name_owners(judgement: Judgement) -> dict[Finding, str]:
-    """The name of the variant or context that a finding concerns, for findings on one of several."""
+    """The name of the variant or context that a finding concerns, if there are several."""
     variants = judgement.variants if len(judgement.variants) > 1 else {}
     owners = {finding: variant_name(key) for key, every in variants.items() for finding in every}
     places: dict[Finding, set[VariantKey]] = {}

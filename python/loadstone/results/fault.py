@@ -23,7 +23,7 @@ class FaultRecord:
     answers again), settled (no remaining work). A fault that was not verified is treated as if it did not happen.
     """
 
-    # `kill`, `stop`, `pause`, `restart`, `power`, `cut`, `full`, `slow`; `none` is the twin.
+    # `kill`, `stop`, `pause`, `restart`, `power`, `cut`, `full`, `slow`; `none` in the twin.
     kind: str
     # The names of the servers. If they were drawn from a role, `role` names it.
     servers: tuple[str, ...]
@@ -38,8 +38,8 @@ class FaultRecord:
     ready_ns: int | None = None
     # The first instant at which a surviving server considered the victim down.
     detected_ns: int | None = None
-    # The instant since which the load generator had no usable connection to a victim, and the instant since which it
-    # had connections to all such victims again.
+    # The instant at which the load generator lost its last usable connection to a victim, and the instant at which it
+    # was connected to all such victims again.
     unusable_ns: int | None = None
     usable_ns: int | None = None
     settled_ns: int | None = None

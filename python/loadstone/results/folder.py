@@ -115,7 +115,7 @@ class Folder:
         return cls(path)
 
     def record_hosts(self, hosts: Sequence[Mapping[str, Any]]) -> None:
-        """Records the hosts of a fleet in environment.json, after this machine."""
+        """Records the hosts of a fleet in environment.json, after the entry for this machine."""
         environment = self._read_json("environment.json", [])
         own = {"role": "lab", **next(iter(environment.get("hosts", ())), {})}
         lines.replace_file(self.path / "environment.json", indent_json({**environment, "hosts": [own, *hosts]}))

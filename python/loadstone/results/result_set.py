@@ -40,7 +40,7 @@ class Question:
     __pydantic_config__: ClassVar = FINITE
 
     text: str = ""
-    # The compared dimension, and the baseline of all other values (None: the first value seen).
+    # The compared dimension, and its value that is the baseline (None: the first value seen).
     by: str | None = None
     baseline: Scalar | None = None
     # The compared metrics; if empty, the DEFAULT_METRICS that were measured.

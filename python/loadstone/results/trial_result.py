@@ -204,7 +204,7 @@ class TrialResult:
 
     @classmethod
     def from_line(cls, line: bytes) -> TrialResult:
-        """Reads a line in a quarter of the time of `from_json`. Raises ValueError or OverflowError if it is invalid."""
+        """Reads a line four times as fast as `from_json`. Raises ValueError or OverflowError if it is invalid."""
         if b"NaN" in line or b"Infinity" in line:
             raise ValueError("NaN and Infinity are neither JSON nor figures")
         return parse_document(cls, line)

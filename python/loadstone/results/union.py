@@ -16,7 +16,7 @@ RUN = "run"
 
 
 def join_results(sides: Sequence[ResultSet | Sequence[ResultSet]]) -> ResultSet:
-    """One set with all trials, and with the first side as the baseline. A side is one set, or several runs of one set.
+    """One set with all trials, and with the first side as the baseline. A side is one set, or one set per run.
 
     A dimension that identifies the run adds nothing to `run`. It is omitted, so that two files with one variant each
     can be compared.

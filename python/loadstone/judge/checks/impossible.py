@@ -70,7 +70,7 @@ class Speed:
 
 
 def check_plausibility(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
-    """Speeds beyond the limits that facts state, and figures that contradict each other."""
+    """Finds speeds beyond the limits that facts state, and figures that contradict each other."""
     here = (trial.trial,)
     for speed in list_speeds(trial):
         yield from speed.find_excess(settings, here)
@@ -97,7 +97,7 @@ def check_mean(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Fi
 
 
 def find_duplicate_repeats(trials: Sequence[TrialResult], levels: LevelsOfTrials) -> Iterator[Finding]:
-    """Repeats of a variant that are equal to the last digit, which indicates that one run was counted twice."""
+    """Findings on repeats of a variant that are equal to the last digit, as if one run had been counted twice."""
     for first, again in find_copies(trials, levels):
         message = f"repeats {first.repeat} and {again.repeat} have the same figures to the last digit"
         hint = "one run is counted twice: import each run once"
@@ -135,7 +135,7 @@ def find_constant_figures(trials: Sequence[TrialResult]) -> Iterator[Finding]:
 
 
 def find_shared_runs(pair: Pair, levels: LevelsOfTrials) -> Iterator[Finding]:
-    """Equal figures on both sides of a comparison, which indicate that a run is compared with itself."""
+    """A finding if both sides of a comparison have equal figures, as if a run were compared with itself."""
     baselines = {trial.trial for trial in pair.baselines}
     copied_trials = find_copies([*pair.baselines, *pair.contenders], levels)
     shared = [

@@ -149,7 +149,7 @@ def list_partly_known(pair: Pair, sides: Sequence[Records]) -> Iterator[str]:
 
 
 def find_reused_results(pair: Pair, settings: Settings) -> Iterator[Finding]:
-    """Findings on a first repeat that differs greatly from all later repeats of its side: they may reuse its result.
+    """Findings on a first repeat that differs greatly from all later repeats of its side, which may reuse its result.
 
     If the first repeats of both sides differ, this is a warm-up. Trials of Loadstone's engine reuse nothing.
     """
