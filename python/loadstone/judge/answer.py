@@ -68,7 +68,7 @@ def answer_question(judgement: Judgement, metrics: Sequence[str], matters: float
         answer = compare_variants(judgement, metrics, matters)
         is_closed = not judgement.results.is_at_rate
         if not curves and is_closed and 1 < len(judgement.results.dimensions.get(CLIENTS, ())) < COUNTS_MIN:
-            no_knee = f"no knee is named: it requires at least {COUNTS_MIN} numbers of clients"
+            no_knee = f"no knee is named: a knee requires at least {COUNTS_MIN} different numbers of clients"
             short = answer.short and replace(answer.short, remarks=(*answer.short.remarks, no_knee))
             answer = Answer([*answer.clauses, no_knee], short)
         if not (curves and is_sweep(comparisons)):

@@ -110,8 +110,8 @@ def order_findings(
         message = f"the runs of {pair.baseline} and {pair.contender} did not alternate: {DAYS}"
     elif hours := list_separate_hours(starts):
         message = (
-            f"{pair.baseline} always ran at another time of day ({hours[0]} UTC) than {pair.contender} ({hours[1]}): a"
-            " difference between these hours would look the same"
+            f"{pair.baseline} always ran at a different time of day ({hours[0]} UTC) than {pair.contender}"
+            f" ({hours[1]}): a difference between these hours would look the same"
         )
     if message:
         # In a search, the sides ran in one experiment, but each at its own loads.

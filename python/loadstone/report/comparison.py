@@ -27,7 +27,7 @@ TOOL_UNITS = {"testdfsio": "mb/sec (2^20)", "fio": "MiB/s (2^20)"}
 NAME_MAX = 90
 INTERVALS = "Intervals: "
 # The order of notes by their beginnings; further notes come last.
-ORDER = (INTERVALS, "An interval", "Ratio: ", "Test: ")
+ORDER = (INTERVALS, "The interval", "Ratio: ", "Test: ")
 # The ratios that tests use, by a part of the test's name.
 RATIOS = {
     "within blocks": "the geometric mean of the ratios within blocks",
@@ -234,7 +234,7 @@ def reading(view: View, keys: Sequence[VariantKey], metric: str) -> Iterator[str
         if cell is not None and (method := describe_interval(cell.estimate)):
             yield method
             if view.judgement.output_estimate(cell).low != cell.estimate.low:
-                yield "An interval of latencies at most begins with the figures without the load generator's lateness"
+                yield 'The interval of an "at most" latency begins at the figure without the load generator\'s lateness'
         comparison = view.comparisons.get((metric, key))
         if comparison is not None and comparison.test:
             if ratio := next((text for part, text in RATIOS.items() if part in comparison.test), ""):

@@ -167,7 +167,7 @@ def latency(trials: Sequence[TrialResult], metric: str) -> TableCell:
         return NONE
     value = median(math.inf if figure.bound == "failed" else figure.value for figure in figures)
     if math.isinf(value):
-        return TableCell("∞", aside="failed operations never received an answer")
+        return TableCell("∞", aside="failed operations count as infinite")
     bounded = any(figure.bound for figure in figures)
     part = f"{len(figures)} of {len(trials)}" if len(figures) < len(trials) else ""
     return TableCell(f"{'≥ ' if bounded else ''}{length(value)}", part)

@@ -73,7 +73,7 @@ def tabulate_servers(view: View) -> Table:
         )
         groups.append(Rows(view.varying(key), rows))
     heads = columns("server", *(every[figure] for figure in used))
-    notes = ("Medians over the trials of each server: if servers differ between trials, they do not add up to the sum",)
+    notes = ("Medians over the trials of each server: they do not add up if servers differ between trials",)
     return Table("", heads, tuple(group for group in groups if group.rows), notes)
 
 

@@ -66,7 +66,7 @@ LOST = {
         "field contains a value that no write of the trial wrote",
         "fields contain a value that no write of the trial wrote",
     ),
-    "other_run": ("field contains a value of another run", "fields contain a value of another run"),
+    "other_run": ("field contains a value from another run", "fields contain a value from another run"),
     "phantom": (
         "field contains a write that was refused or never sent",
         "fields contain a write that was refused or never sent",
