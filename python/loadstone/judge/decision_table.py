@@ -31,7 +31,6 @@ EXCLUDED_MAX = 4
 class Lost:
     """The consequence for the claim and for the verdict if the claim does not hold in a scenario."""
 
-    # The scenario's name.
     name: str
     # The claims that replace a claim of a difference and a claim of equality; None: the claim is kept.
     difference: Claim | None

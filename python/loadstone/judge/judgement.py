@@ -214,7 +214,6 @@ class Judgement:
     trials: Mapping[str, tuple[Finding, ...]]
     # The findings that no single trial can show, by variant (noisy, incomplete, too few repeats).
     variants: Mapping[VariantKey, tuple[Finding, ...]]
-    # The cells by variant and metric.
     cells: Mapping[tuple[VariantKey, str], Cell]
     comparisons: Sequence[Comparison]
     curves: Sequence[Curve] = ()
