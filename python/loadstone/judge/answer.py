@@ -1,4 +1,4 @@
-"""The answer: one sentence that names the better side, the difference, and whether to trust it."""
+"""The answer: one sentence that names the better side and the difference, and states whether to trust them."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ from loadstone.statistics.usl import COUNTS_MIN
 
 EXPLORATORY = "exploratory, as only the first metric decides"
 UNFINISHED = "the search is not finished: continue with --resume"
-# If there are more parts or contexts than this, they are only counted.
+# Parts and contexts beyond these numbers are only counted.
 PARTS_MAX, CONTEXTS_MAX = 12, 4
 # The maximum number of contenders in the table of the answer.
 CONTENDERS_MAX = 4
 # The maximum number of knees in the statement.
 KNEES_MAX = 3
-# The minimum ratio of mean and p99 for the remark on stalls.
+# The minimum ratio of mean to p99 for the remark on stalls.
 STALL_RATIO = 2
 
 
 class Answer(NamedTuple):
-    """The answer by the deciding metric, and a clause for each further metric or remark."""
+    """The answer based on the deciding metric, and a clause for each further metric or remark."""
 
     clauses: list[str]
     short: ShortAnswer | None = None
@@ -69,7 +69,7 @@ def answer_question(judgement: Judgement, metrics: Sequence[str], matters: float
         answer = compare_variants(judgement, metrics, matters)
         is_closed = not judgement.results.is_at_rate
         if not curves and is_closed and 1 < len(judgement.results.dimensions.get(CLIENTS, ())) < COUNTS_MIN:
-            no_knee = f"no knee is named: it requires at least {COUNTS_MIN} numbers of clients"
+            no_knee = f"no knee is named: a knee requires at least {COUNTS_MIN} different numbers of clients"
             short = answer.short and replace(answer.short, remarks=(*answer.short.remarks, no_knee))
             answer = Answer([*answer.clauses, no_knee], short)
         if not (curves and is_sweep(comparisons)):
@@ -85,7 +85,7 @@ def answer_question(judgement: Judgement, metrics: Sequence[str], matters: float
 
 
 def add_knees(short: ShortAnswer, curves: Sequence[Curve], knees: Sequence[str]) -> ShortAnswer:
-    """The short answer of a sweep, with the knees: one in the statement; several in a few words, and as remarks."""
+    """The short answer of a sweep with its knees: up to KNEES_MAX in the statement, and the details in remarks."""
     knee, _, why = knees[0].partition(": ") if len(knees) == 1 else ("", "", "")
     remarks = [why] if why else [] if knee else knees
     if 1 < len(curves) <= KNEES_MAX:
@@ -97,7 +97,7 @@ def add_knees(short: ShortAnswer, curves: Sequence[Curve], knees: Sequence[str])
 
 
 def name_knees(curves: Sequence[Curve]) -> list[str]:
-    """A clause for the knee of each of the first curves; curves without a knee for the same reason share a clause."""
+    """One clause per knee for the first curves; curves that lack a knee for the same reason share a clause."""
     names = name_contexts([curve.context for curve in curves])
     named, shared = [*zip(curves, names, strict=True)], []
     for reason, describe in (("scatter", describe_scatter), ("few-repeats", describe_few_repeats)):
@@ -110,12 +110,12 @@ def name_knees(curves: Sequence[Curve]) -> list[str]:
 
 
 def count_curves(curves: Sequence[Curve], every: int) -> str:
-    """The number of these curves among all curves: `all 12 curves`."""
+    """These curves as a part of all curves, in words: `all 12 curves`, `3 of 12 curves`."""
     return f"all {every} curves" if len(curves) == every else f"{len(curves)} of {every} curves"
 
 
 def describe_few_repeats(curves: Sequence[Curve], every: int) -> str:
-    """The joint clause of curves with too few repeats for a knee, with the ranges of the estimates."""
+    """The joint clause for curves with too few repeats for a knee, with the ranges of the estimates."""
     plateaus, loads = [curve.knee.plateau for curve in curves], [curve.knee.reached or 0.0 for curve in curves]
     plateau = wording.join_ends(format_throughput(min(plateaus)), format_throughput(max(plateaus)), " to ")
     where = f"{units.format_load(min(loads))} to {units.load_over(max(loads), CLIENTS)}"
@@ -124,7 +124,7 @@ def describe_few_repeats(curves: Sequence[Curve], every: int) -> str:
 
 
 def describe_scatter(curves: Sequence[Curve], every: int) -> str:
-    """The joint clause of curves whose repeats scatter too much for a knee; `every`: the number of all curves."""
+    """The joint clause for curves whose repeats scatter too much for a knee; `every`: the number of all curves."""
     which = count_curves(curves, every)
     loads = {curve.knee.loads[-1] for curve in curves}
     last = units.load_over(loads.pop(), CLIENTS) if len(loads) == 1 else "its highest load"
@@ -160,7 +160,7 @@ def compare_variants(judgement: Judgement, metrics: Sequence[str], matters: floa
         achieved = f", which {sides} {'completed outside the fault' if is_faulty else 'sustained'}"
         is_held = not any(name for comparison in by_metric.get(THROUGHPUT, ()) for name in comparison.capacity)
         if is_held:
-            # If all sides hold the rate, throughput is the rate, not a property of the systems.
+            # If all sides hold the rate, throughput equals the rate and describes no system.
             by_metric.pop(THROUGHPUT, None)
         lead = "" if rate is None else f"at {units.format_rate(rate)}{achieved if is_held else ''}: "
     omitted = [metric for metric in by_metric if prefix_of(metric)][CLAUSES_MAX:]
@@ -198,7 +198,7 @@ def compare_variants(judgement: Judgement, metrics: Sequence[str], matters: floa
 
 
 def has_short_form(by_metric: Mapping[str, Sequence[Comparison]]) -> bool:
-    """Whether a table can state all figures: two sides, or several in a few contexts that are no sweep."""
+    """Whether a table can state all figures: two sides, or several sides in a few contexts without a sweep."""
     every = [comparison for comparisons in by_metric.values() for comparison in comparisons]
     contenders = {name_side(item, item.contender) for item in every}
     rows = {(item.metric, item.context) for item in every}
@@ -243,7 +243,7 @@ def varying_names(judgement: Judgement, comparisons: Sequence[Comparison]) -> se
 
 
 def describe_knee(judgement: Judgement) -> Iterator[str]:
-    """If there is only one knee, the latencies at its ends: `read p99 is 1.20 ms at 8, 2.40 ms at 16 clients`."""
+    """The latencies at the ends of the only knee's bracket: `read p99 is 1.20 ms at 8, 2.40 ms at 16 clients`."""
     curve = judgement.curves[0]
     ends = [load for load in (curve.knee.lower, curve.knee.upper) if load is not None]
     if len(judgement.curves) > 1 or curve.knee.upper is None:
@@ -264,7 +264,7 @@ def describe_knee(judgement: Judgement) -> Iterator[str]:
 
 
 def summarize_searches(judgement: Judgement) -> Answer:
-    """The answer of the searches; with several searches, their claims and then the details of each."""
+    """The answer from the searches; if there are several, all claims come first, then the details of each search."""
     searches = judgement.searches
     names = name_contexts([search.context for search in searches])
     parts = [outcome_parts(search.outcome) if search.outcome else (UNFINISHED, "") for search in searches]
@@ -298,7 +298,7 @@ def summarize_searches(judgement: Judgement) -> Answer:
 
 
 def list_parts(judgement: Judgement, search: Search) -> list[str]:
-    """The latencies of each operation type that an objective on all operations covers; empty for one type."""
+    """The latency metrics of each operation type if the objective covers all operations; empty for a single type."""
     terms = () if search.rule.objective is None else search.rule.objective.terms
     statistics = {split_metric(term.metric)[1] for term in terms if term.metric.startswith(f"{ALL}.")}
     measured = [(metric, *split_metric(metric)) for metric in judgement.results.metrics if not prefix_of(metric)]
@@ -312,7 +312,7 @@ def list_parts(judgement: Judgement, search: Search) -> list[str]:
 
 
 def describe_load(judgement: Judgement, search: Search, metrics: Sequence[str]) -> str:
-    """The latencies of each operation type at the answer, `at 8 clients, read p99 is 4.25 µs and …`, and the peak."""
+    """The latencies of each type at the answer's load, and the peak: `at 8 clients, read p99 is 4.25 µs and …`."""
     outcome = search.outcome
     if outcome is None or outcome.load is None:
         return ""
@@ -327,7 +327,7 @@ def describe_load(judgement: Judgement, search: Search, metrics: Sequence[str]) 
 
 
 def describe_stalls(judgement: Judgement) -> Iterator[str]:
-    """The variant in which rare operations take most of the time, which neither throughput nor p99 shows.
+    """The variant in which rare operations take most of the time: neither throughput nor p99 shows this.
 
     If the mean is at least twice the p99, the slowest 1 % of the operations take over half of the sum of all latencies.
     """
@@ -347,7 +347,7 @@ def describe_stalls(judgement: Judgement) -> Iterator[str]:
 
 
 def name_point(results: ResultSet, key: VariantKey) -> str:
-    """A variant, with its load last: ` with lmdb at 11 clients`; empty if it is the only one."""
+    """A variant's name with the load last, ` with lmdb at 11 clients`; empty for a single variant."""
     over = next((name for name in LOADS if len(results.dimensions.get(name, ())) > 1), "")
     contexts = [*dict.fromkeys(tuple(pair for pair in other if pair[0] != over) for other in results.variants)]
     name = name_contexts(contexts)[contexts.index(tuple(pair for pair in key if pair[0] != over))]
@@ -362,7 +362,7 @@ def stall_ratio(trial: TrialResult) -> float:
 
 
 def is_tabular(outcome: SearchOutcome) -> bool:
-    """Whether the loads at the ends of the bracket show why an objective is met up to the answer and not above it."""
+    """Whether a table of the loads around the answer explains the answer: the search found a load for an objective."""
     return outcome.kind == "found" and outcome.rule.objective is not None
 
 
@@ -379,14 +379,14 @@ def name_contexts(contexts: Sequence[VariantKey]) -> list[str]:
 
 
 def describe_single_variant(judgement: Judgement, metrics: Sequence[str]) -> list[str]:
-    """If nothing can be compared: the figures of the only variant, or the reason why there is no answer."""
+    """The answer without comparisons: the figures of the only variant, or the reason why there is no answer."""
     variants = {key for key, metric in judgement.cells if metric in metrics}
     if len(variants) != 1:
         return describe_unpaired_variants(judgement, metrics) if variants else ["nothing was measured"]
     (key,) = variants
     requested = [*(metrics if judgement.results.question.metrics else metrics[:1])]
     if requested == [THROUGHPUT]:
-        # A throughput alone says little about a system.
+        # Throughput alone says little about a system.
         requested += [*filter(is_latency, metrics)] or ALL_OPERATIONS
     cells = [cell for metric in requested if (cell := judgement.cells.get((key, metric)))]
     # With a single variant, a valid verdict is not mentioned.
@@ -400,7 +400,7 @@ def describe_single_variant(judgement: Judgement, metrics: Sequence[str]) -> lis
 
 
 def describe_unpaired_variants(judgement: Judgement, metrics: Sequence[str]) -> list[str]:
-    """For variants that cannot be compared with each other: one figure of each of the first variants."""
+    """The answer for variants that cannot be compared with each other: one figure for each of the first variants."""
     first: dict[VariantKey, Cell] = {}
     for metric in metrics:
         for (key, name), cell in judgement.cells.items():

@@ -45,7 +45,7 @@ class Cells(Mapping[tuple[VariantKey, str], Cell]):
                 variant,
                 metric,
                 values[0].unit,
-                # The median of lower bounds is a lower bound, but their interval is not an interval of the figure.
+                # The median of lower bounds is a lower bound, but their interval does not apply to the figure.
                 Estimate(estimate.value, estimate.n) if bound else estimate,
                 tuple((trial.repeat, trial.values[metric].value) for trial in self._trials[key]),
                 withholding_reason(metric, fewest, self._own.settings_of(self._variants[variant][0].trial))
@@ -89,7 +89,7 @@ def percentile_derivation(metric: str, trials: Sequence[TrialResult]) -> str:
 
 
 def withholding_reason(metric: str, fewest: int, settings: Settings) -> str:
-    """The reason to withhold a figure with too few operations; empty if it has enough."""
+    """The reason to withhold a figure based on too few operations; empty if there are enough."""
     beyond = settings.check_threshold(NAME, "beyond")
     why = f"fewer than {beyond:g} of {units.count_noun(fewest, 'operation')} exceed {split_metric(metric)[1]}"
     return why if has_few_samples(fewest, metric, beyond) else ""

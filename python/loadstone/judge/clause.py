@@ -1,4 +1,4 @@
-"""One comparison as a clause: which side is better, by how much, and whether to trust it."""
+"""One comparison as a clause: which side is better, by how much, and whether to trust the claim."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
 NO_CLAIM = "no claim possible"
 CORRECTED = ", not significant after Holm's correction"
-# An interval over all scenarios whose ends differ by more than this factor is not printed.
+# An interval over all scenarios is not printed if its ends differ by more than this factor.
 RATIO_MAX = 100
 
 
 class Clause(NamedTuple):
-    """The clause of one comparison: with its figures, and the same statement without them, for use next to a table."""
+    """The clause for one comparison: with figures, and as a statement without figures for use next to a table."""
 
     text: str
     statement: str
 
 
 def comparison_clause(judgement: Judgement, comparison: Comparison, matters: float) -> Clause:
-    """The clause of one comparison; the better side comes first."""
+    """The clause for one comparison; the better side comes first."""
     first, second, ratio = comparison.contender, comparison.baseline, comparison.ratio
     if comparison.claim == "worse":
         first, second, ratio = second, first, inverse_ratio(ratio)
@@ -104,8 +104,8 @@ def add_figures(comparison: Comparison, statement: str, figures: str) -> Clause:
 def ratio_ends(comparison: Comparison, ratio: Estimate) -> str:
     """The interval of a ratio without a claim: as measured, and over all scenarios, with their names.
 
-    The text states if the interval as measured excludes 1, and only the correction for several tests leaves it
-    undecided: intervals are not corrected.
+    The text also states if the interval as measured excludes 1 and only Holm's correction leaves the claim undecided,
+    because intervals are not corrected.
     """
     measured, wider = split_interval(comparison, ratio)
     p, alone = comparison.p_adjusted, comparison.scenarios[0].ratio if comparison.scenarios else ratio
@@ -115,14 +115,14 @@ def ratio_ends(comparison: Comparison, ratio: Estimate) -> str:
 
 
 def split_interval(comparison: Comparison, ratio: Estimate) -> tuple[str, str]:
-    """The interval of a ratio as measured, and the interval over all scenarios with their names if that is wider."""
+    """A ratio's interval as measured and, if wider, over all scenarios, with the names of scenarios that widen it."""
     every = wording.ratio_interval(ratio)
     alone = comparison.scenarios[0].ratio if comparison.scenarios else ratio
     measured = wording.ratio_interval(alone)
     if not measured or (alone.low, alone.high) == (ratio.low, ratio.high) or measured == every:
         return every, ""
     rows = [row.name for row in comparison.scenarios[1:] if widens(alone, row.ratio)]
-    # The scenarios of the two sides have a common name.
+    # A scenario that exists for either side is named once, without the side.
     for cell in (comparison.baseline, comparison.contender):
         rows = [name.removesuffix(f" ({name_side(comparison, cell)})") for name in rows]
     names = [f'"{name}"' for name in dict.fromkeys(rows)]
@@ -132,7 +132,7 @@ def split_interval(comparison: Comparison, ratio: Estimate) -> tuple[str, str]:
 
 
 def widens(interval: Estimate, other: Estimate) -> bool:
-    """Whether another interval extends beyond an interval."""
+    """Whether the other interval extends beyond the first."""
     if interval.low is None or interval.high is None or other.low is None or other.high is None:
         return False
     return other.low < interval.low or other.high > interval.high
@@ -166,7 +166,7 @@ UNDECIDED = ("none", "same", "slight")
 
 
 def text_without_winner(claim: Claim, metric: str, sides: Sequence[str], matters: float) -> str:
-    """The text if none of two or more sides is better."""
+    """The text for two or more sides of which none is better."""
     among, least = units.join_names(sides), units.format_percent(matters)
     if claim == "none":
         return f"undecided whether {metric} differs between {among}"
@@ -175,8 +175,8 @@ def text_without_winner(claim: Claim, metric: str, sides: Sequence[str], matters
 
 
 def explain_undecided(comparisons: Sequence[Comparison], varying: set[str]) -> Iterator[str]:
-    """For each comparison without a winner, the difference that its repeats could detect; one of several contenders is
-    named."""
+    """For each comparison without a winner, the difference that its repeats could detect, with the contender's name if
+    there are several."""
     several = len(set(name_sides(comparisons))) > 1
     for comparison in comparisons:
         if comparison.claim in UNDECIDED and comparison.why:
@@ -201,7 +201,7 @@ def name_side(comparison: Comparison, cell: Cell) -> str:
 
 
 def worst_finding(comparison: Comparison) -> Finding:
-    """The largest finding of the first check with the highest severity."""
+    """The largest finding from the first check with the highest severity."""
     first = max(comparison.findings, key=lambda finding: finding.severity)
     alike = [item for item in comparison.findings if (item.check, item.severity) == (first.check, first.severity)]
     return max(alike, key=lambda finding: finding.size)
@@ -222,7 +222,7 @@ def too_few_text(n: int) -> str:
 
 
 def interval_text(estimate: Estimate, ends: str = "") -> str:
-    """`95 % interval 2.1–2.5, `, or an empty text; `ends` replaces the text of the interval if it is not a change."""
+    """`95 % interval 2.1–2.5, `; empty without an interval. `ends`, if not empty, replaces the ends of the interval."""
     change = wording.change_interval(estimate)
     content = change and (ends or change)
     return f"{estimate.level * 100:.3g} % interval {content}, " if content and estimate.level is not None else ""

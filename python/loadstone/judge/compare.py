@@ -1,4 +1,4 @@
-"""Comparisons of each contender with the baseline of its context, by each headline metric."""
+"""Comparisons of each contender with the baseline of its context, for each headline metric."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Comparer:
         open_tests = [tested for tested in every if tested is not None]
         first = metrics[0] if metrics else ""
         of_first = [tested.comparison.p if tested.comparison.metric == first else None for tested in open_tests]
-        # Keyed by whether a comparison is exploratory.
+        # Indexed by whether a comparison is exploratory.
         adjusted = adjust_holm(of_first), adjust_holm([tested.comparison.p for tested in open_tests])
         tests = [sum(p is not None for p in ps) for ps in adjusted]
         comparisons = []
@@ -207,7 +207,7 @@ class Comparer:
 
 
 def raise_p(comparison: Comparison, tested: Tested, factor: float) -> tuple[float | None, float | None]:
-    """The p of a claimed difference if the measured ratio is too extreme by `factor`; also with its correction."""
+    """The p of a claimed difference, plain and corrected, if the measured ratio is too extreme by `factor`."""
     scenario, p = tested.weighed[0].scenario, comparison.p
     if comparison.claim not in ("better", "worse") or p is None or math.isnan(comparison.ratio.value):
         return p, comparison.p_adjusted
@@ -222,12 +222,12 @@ def raise_p(comparison: Comparison, tested: Tested, factor: float) -> tuple[floa
 
 
 def demote_finding(finding: Finding) -> Finding:
-    """The finding as a note, since its drift does not change a claim."""
+    """The finding as a note, since its drift does not change any claim."""
     return replace(finding, severity=Severity.NOTE, hint=MOVED_HINT)
 
 
 def settle_finding(key: VariantKey, finding: Finding, comparisons: Sequence[Comparison]) -> Finding:
-    """A finding on a trial of a variant; a note if it is a drift that changes none of the claims that it concerns."""
+    """A finding on a variant's trial, demoted to a note if its drift changes none of the claims that it concerns."""
     if finding.effect.drifts == 1:
         return finding
     sides = [
@@ -247,8 +247,8 @@ def has_missed_rate(findings: Sequence[Finding]) -> bool:
 
 
 def missing_repeats_text(findings: Sequence[Finding], pair: Pair) -> str:
-    """If only individual trials make a comparison invalid: the number of additional repeats that could decide it if
-    those trials were excluded."""
+    """The number of additional repeats that could decide a comparison without its invalid trials, as text; empty if
+    other findings make the comparison invalid, or if a side always fails."""
     alone = [finding for finding in findings if scenarios.is_single(finding)]
     if worst_verdict([finding for finding in findings if finding not in alone]) == Verdict.INVALID:
         return ""

@@ -1,7 +1,7 @@
 """The claim: the decision table, applied to the evidence of all scenarios.
 
-`decide_claim` reads the scenarios of all comparisons; then `apply_failures` and, for drift, `shift_ratio` read the
-scenarios of comparisons with a claim.
+`decide_claim` applies the scenarios of every comparison. If a claim results, `apply_failures` and `shift_ratio` (for
+drift and unequal CPU use) apply further scenarios.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ EXCLUDED_MAX = 4
 class Lost:
     """The consequence for the claim and for the verdict if the claim does not hold in a scenario."""
 
-    # The scenario's name.
     name: str
     # The claims that replace a claim of a difference and a claim of equality; None: the claim is kept.
     difference: Claim | None
@@ -82,7 +81,7 @@ class Tested:
 def decide_claim(tested: Tested, matters: float, tests: int) -> Comparison:
     """The comparison with the claim that its evidence allows; `tests` is the number of tests in p's correction.
 
-    A claim states the ratio nearest to 1; without a claim, the ratio is the ratio as measured.
+    With a claim, the ratio is the possible ratio nearest to 1; without a claim, it is the ratio as measured.
     """
     return restore_ratio(apply_table(tested, matters, tests))
 
@@ -95,11 +94,11 @@ def restore_ratio(comparison: Comparison) -> Comparison:
 
 
 def apply_table(tested: Tested, matters: float, tests: int) -> Comparison:
-    """The comparison with the claim of the decision table, and with its scenarios."""
+    """The comparison with the claim from the decision table, and with its scenarios."""
     comparison, weighed = tested.comparison, tested.weighed
     if not weighed:
         return comparison
-    # Each scenario's p is scaled by the correction of the comparison's p; a corrected p of 1 hides its factor.
+    # Each scenario's p is scaled by the factor that corrected the comparison's p; a corrected p of 1 hides this factor.
     corrected = comparison.p_adjusted or 0.0
     scale = tests if corrected >= 1 else corrected / comparison.p if comparison.p and corrected else 1.0
     readings = [read_scenario(scenario, comparison, matters, scale) for scenario in weighed]
@@ -131,7 +130,7 @@ def read_scenario(weighed: Weighed, comparison: Comparison, matters: float, scal
     )
     p = weighed.evidence.p
     apart = p is not None and p * scale < ALPHA and excludes_one(ratio)
-    # A scenario with fewer repeats is a condition of the claim, so it need not show that the difference matters.
+    # A scenario with fewer repeats is a condition for the claim, so it need not show that the difference matters.
     if apart and exceeds_difference(ratio, 0.0 if weighed.scenario.is_part else matters):
         higher = ratio.value > 1 if not math.isnan(ratio.value) else contender_is_higher(weighed)
         return rank_sides(higher, comparison.direction)
@@ -141,8 +140,7 @@ def read_scenario(weighed: Weighed, comparison: Comparison, matters: float, scal
 
 
 def choose_claim(comparison: Comparison, kind: Kind) -> Claim:
-    """The claim of a comparison whose claim as measured does not hold in a scenario; the same claim if the table keeps
-    it."""
+    """The claim that remains if a comparison's claim does not hold in a scenario; unchanged if the table keeps it."""
     lost = TABLE[kind]
     return (lost.equality if comparison.claim in ("same", "slight") else lost.difference) or comparison.claim
 
@@ -177,7 +175,7 @@ def describe_excluded(scenario: Scenario, pair: Pair) -> str:
 
 
 def mark_deciding(comparison: Comparison, at: int) -> Comparison:
-    """The comparison with a mark on the deciding scenario, by its index; an earlier mark is kept instead."""
+    """The comparison with the scenario at index `at` marked as deciding, unless another scenario is already marked."""
     rows = list(comparison.scenarios)
     if not any(row.decides for row in rows):
         rows[at] = replace(rows[at], decides=True)
@@ -213,7 +211,7 @@ def refuse_claim(comparison: Comparison, tested: Tested, weighed: Weighed, claim
             finding for finding in comparison.findings if finding.effect.understates > 1 or finding.effect.excludes
         ]
         cause = causes[0] if causes else None
-        # Lateness makes latencies bounds even if no finding reports it.
+        # Lateness turns latencies into bounds even if no finding reports it.
         late = rate.GENERATOR_LIMITED, rate.choose_hint((*pair.baselines, *pair.contenders))
         check, hint = (cause.check, cause.hint) if cause else late
         why = ""
@@ -221,9 +219,9 @@ def refuse_claim(comparison: Comparison, tested: Tested, weighed: Weighed, claim
     return replace(comparison, claim=claim, why=why, findings=(*comparison.findings, finding))
 
 
-# Larger differences are factors.
+# Larger differences are stated as factors.
 PERCENT_MAX = 0.5
-# A proposal has at most this multiple of the run's repeats: users have little time.
+# A proposal has at most this many times the run's repeats, because users have little time.
 TIMES_MAX = 4
 
 
@@ -265,7 +263,7 @@ def explain_undecided(comparison: Comparison, tested: Tested, matters: float, te
 
 
 def describe_difference(share: float) -> str:
-    """A difference in percent; as a factor if it is large, because 92 % more and 48 % less are then one difference."""
+    """A difference in percent; a large difference as a factor, since 92 % more and 48 % less are the same factor."""
     return (
         f"a difference of {units.short_percent(share)}"
         if share < PERCENT_MAX
@@ -301,7 +299,7 @@ def combine_intervals(ratios: Sequence[Estimate]) -> Estimate:
 
 
 def nearest_ratio(ratios: Sequence[float]) -> float:
-    """The ratio nearest to 1, the only ratio that can be claimed; the first ratio if they lie on both sides of 1."""
+    """The ratio nearest to 1, the only ratio that can be claimed; the first ratio if there are ratios on both sides."""
     if any(map(math.isnan, ratios)) or min(ratios) <= 1 <= max(ratios):
         return ratios[0]
     return min(ratios, key=lambda ratio: abs(math.log(ratio)) if ratio > 0 else math.inf)
@@ -345,8 +343,8 @@ def apply_failures(
 def shift_ratio(
     comparison: Comparison, kind: Kind, factor: float, alike: Estimate, matters: float, p: float | None
 ) -> tuple[Comparison, bool]:
-    """The comparison with a scenario in which the ratio is wrong by a factor either way, and whether the claim holds in
-    it; `p` is the corrected p of a difference if the measured ratio is too extreme by this factor."""
+    """The comparison with a scenario in which the ratio is off by a factor in either direction, and whether the claim
+    holds in this scenario. `p`: the corrected p of a difference if the measured ratio is too extreme by the factor."""
     ratio = comparison.ratio
     wider = replace(
         ratio,

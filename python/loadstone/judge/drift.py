@@ -26,7 +26,7 @@ TURNS = "which could reverse the claim"
 def trial_drift(
     pair: Pair, metric: str, findings: Sequence[Finding], time_series: Mapping[str, Levels]
 ) -> tuple[float, list[Finding]]:
-    """The factor by which trials of both sides drifted, and the findings on the drift; 1 if the factor is unknown.
+    """The product of the largest drifts of both sides, and the findings on them; 1 without drift of known size.
 
     The figure that a trial would have had without drift is assumed to lie within this factor of the measured figure.
     A finding on repeats that all drift in one direction has no factor, as their drift may continue after the window.
@@ -49,11 +49,11 @@ def trial_drift(
 def ratio_drift(
     pair: Pair, metric: str, time_series: Mapping[str, Levels], disturbed: Collection[int], settings: Settings
 ) -> tuple[float, Finding] | None:
-    """The largest factor by which the ratio drifts in the same direction in all blocks, with its finding; else None.
+    """The largest factor by which the ratio drifts in all blocks together, with its finding; None without drift.
 
     Repeats that were `disturbed` can hide a common drift, so the remaining repeats are also tested alone.
     """
-    # The mean of a trend lies at its middle; a percentile can lie at its worst end.
+    # A mean lies in the middle of a trend; a percentile can lie at the worst end of the trend.
     reach = 2 if is_latency(metric) else 1
     drifts: list[tuple[float, Finding]] = []
     for name in series_of(metric):

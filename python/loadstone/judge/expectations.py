@@ -1,7 +1,7 @@
 """Expectations: the interval of a figure decides whether each condition of the question is true, false or undecided.
 
 A condition on a figure concerns each variant; a condition with `x` concerns the ratio of each contender to its
-baseline. A ratio decides only where changes over time cannot affect it: within blocks of one run, or over
+baseline. It is decided only where changes over time cannot affect the ratio: within blocks of one run, or across
 alternating runs.
 """
 
@@ -41,7 +41,7 @@ COUNTS = frozenset(
     {"operations", "attempts", "values", "fields", "records", "rows", "files", "clients", "segments", "jumps", "pauses"}
 )
 BOUNDS = {"ns": "12ms", "share": "12%", "op/s": "12 op/s", "B/s": "12 MB/s", "B": "12 MB", "B/op": "12 B/op"}
-# The ends of an unknown figure.
+# The interval bounds for a figure whose value is unknown.
 UNKNOWN = (-math.inf, math.inf)
 MEASURE = "name a figure that was measured: `loadstone show --json` lists all of them"
 SET_REPEATS = re.compile(r"set `repeats: (\d+)`")
@@ -77,7 +77,7 @@ def examine_expectations(judgement: Judgement, matches: Sequence[Match], compare
 
 
 def examine_figure(text: str, term: Term, judgement: Judgement) -> Iterator[Expectation]:
-    """A condition on a figure, for each variant; after a search, for the variant at the load that it found."""
+    """Decides a condition on a figure for each variant; after a search, for the variant at the load found."""
     variants = dict(judgement.results.variants)
     if judgement.searches:
         loads = {
@@ -114,7 +114,7 @@ def leave_undecided(
 
 
 def count_errors(text: str, term: Term, trials: Sequence[TrialResult]) -> Expectation:
-    """A condition on a number of failed operations: every trial must meet it, and nothing is estimated."""
+    """Decides a condition on the number of failed operations, which every trial must meet; nothing is estimated."""
     counted = (trial for trial in trials if trial.values and errors.has_error_counts(trial))
     known = [figures.count_failed_operations(trial) for trial in counted]
     most = max(known, default=math.nan)
@@ -136,14 +136,14 @@ def count_errors(text: str, term: Term, trials: Sequence[TrialResult]) -> Expect
 
 
 def estimate_figure(text: str, term: Term, key: VariantKey, judgement: Judgement) -> Expectation:
-    """A condition on a figure of a variant, decided by the interval of its median over all repeats."""
+    """Decides a condition on a variant's figure by the interval of the median over all repeats."""
     trials = judgement.results.variants[key]
     cell = judgement.cells.get((key, term.metric))
     if cell is None:
         return leave_undecided(text, "", f"{term.metric} was not measured", MEASURE)
     unit = "share" if term.share else cell.unit
     if not term.share and not term.fits(unit):
-        why = f"the bound has another unit than {term.metric} ({unit or 'none'})"
+        why = f"the bound must have the unit of {term.metric} ({unit or 'none'})"
         return leave_undecided(text, "", why, f"write `{term.metric} {term.sign} {BOUNDS.get(unit, 12)}`")
     findings = find_concerning(judgement, key, term.metric)
     excluded = {trial for finding in findings if is_single(finding) for trial in finding.trials}
@@ -180,20 +180,20 @@ def estimate_figure(text: str, term: Term, key: VariantKey, judgement: Judgement
     result = decide_condition(text, term, estimate, unit)
     if drift <= 1 or estimate.low is None:
         return result
-    # The tables have a narrower interval.
+    # The tables show a narrower interval, so the reason names the drift.
     width = f"the interval allows for a drift of {units.format_ratio(drift)} within a trial"
     return replace(result, why="; ".join(filter(None, (result.why, width))))
 
 
 def is_violated_under_overload(term: Term, estimate: Estimate, refusing: Sequence[Finding]) -> bool:
-    """Whether a figure misses its bound because the system did not hold the rate; a longer trial would miss it more."""
+    """Whether a figure misses its bound because the system did not hold the rate: longer trials miss it by more."""
     if estimate.low is None or estimate.high is None or any(item.check != rate.RATE_NOT_HELD for item in refusing):
         return False
     return term.decide_between(estimate.low, estimate.high) is False
 
 
 def state_figure(result: Expectation, term: Term, cell: Cell | None, judgement: Judgement) -> Expectation:
-    """An expectation with the figure and the bound that tables show, unless failed trials or counts replace it."""
+    """The expectation with the figure and bound that tables show; unchanged for shares, counts and failed trials."""
     estimate = result.estimate
     if cell is None or estimate is None or term.share or result.unit in COUNTS:
         return result
@@ -203,7 +203,7 @@ def state_figure(result: Expectation, term: Term, cell: Cell | None, judgement: 
 
 
 def count_trials(text: str, term: Term, unit: str, samples: Sequence[Sequence[float]]) -> Expectation:
-    """A condition on a count: a fact, which every trial must meet, as for errors."""
+    """Decides a condition on a count, which every trial must meet, as for errors."""
     lows, highs = zip(*samples, strict=True)
     estimate = Estimate(max(highs), len(samples), min(lows), max(highs))
     met = [term.decide_between(*ends) for ends in samples]
@@ -218,7 +218,8 @@ def count_trials(text: str, term: Term, unit: str, samples: Sequence[Sequence[fl
 def find_concerning(judgement: Judgement, key: VariantKey, metric: str) -> list[Finding]:
     """The findings on a variant and its trials that concern a metric.
 
-    Findings on failed operations are omitted, since the figures include them, except failures while loading or closing.
+    Findings on failed operations are omitted, since figures include these operations. Failures in the load phase and
+    sessions that did not close are kept.
     """
     every = dict.fromkeys(judgement.variants.get(key, ()))
     for trial in judgement.results.variants[key]:
@@ -241,7 +242,7 @@ def ends_of(trial: TrialResult, term: Term) -> tuple[float, float]:
     if trial.is_failure or value is None:
         return UNKNOWN
     if term.metric == "ledger.lost":
-        # A gate asks whether writes are missing, also if the system's guarantee allows their loss.
+        # A gate asks whether writes are missing, even if the system's guarantee allows their loss.
         missing = value.value + (trial.value("ledger.lost_allowed") or 0)
         return missing, missing + (trial.value("ledger.undecided") or 0)
     if term.share:
@@ -257,7 +258,7 @@ def ends_of(trial: TrialResult, term: Term) -> tuple[float, float]:
 
 
 def interval_of(samples: Iterable[Sequence[float]]) -> Estimate:
-    """The median of figures given by their ends, with an interval that covers the intervals of both ends."""
+    """The median of figures, each known as (low, high), with an interval that covers the intervals of both ends."""
     ends = np.array([*samples], dtype=float).reshape(-1, 2)
     n = len(ends)
     if not n:
@@ -271,7 +272,7 @@ def interval_of(samples: Iterable[Sequence[float]]) -> Estimate:
 
 
 def find_unknown_drift(findings: Iterable[Finding]) -> Finding | None:
-    """The first finding of a drift of unknown size, which no number of repeats outweighs."""
+    """The first finding on a drift of unknown size, for which no number of repeats can compensate."""
     return next((finding for finding in findings if math.isinf(finding.effect.drifts)), None)
 
 
@@ -291,7 +292,7 @@ def widen_by_errors(estimate: Estimate, term: Term, cell: Cell, drift: float, fa
 
 
 def decide_condition(text: str, term: Term, estimate: Estimate, unit: str) -> Expectation:
-    """Decides a condition by an interval; if it is undecided, proposes the number of repeats that would decide."""
+    """Decides a condition by an interval; if it is undecided, proposes the number of repeats that would decide it."""
     if estimate.low is None or estimate.high is None:
         why = f"no interval from {units.count_noun(estimate.n, 'repeat')}"
         return leave_undecided(text, "", why, f"set `repeats: {REPEATS_MIN}`", estimate, unit)
@@ -304,7 +305,7 @@ def decide_condition(text: str, term: Term, estimate: Estimate, unit: str) -> Ex
 
 
 def propose_repeats(term: Term, estimate: Estimate) -> str:
-    """A remedy with the number of repeats that would decide if the figure and its spread stay the same.
+    """A remedy with the number of repeats that would decide a condition if the figure and its spread stayed the same.
 
     The interval narrows with √n.
     """
@@ -323,7 +324,7 @@ def propose_repeats(term: Term, estimate: Estimate) -> str:
 def examine_ratio(
     text: str, term: Term, judgement: Judgement, matches: Sequence[Match], comparisons: Sequence[Comparison], tests: int
 ) -> Iterator[Expectation]:
-    """A condition on the ratio of each contender to its baseline."""
+    """Decides a condition on the ratio of each contender to its baseline."""
     concerned = [item for item in comparisons if item.metric == term.metric]
     by_sides = {(match.baseline, match.contender): match for match in matches}
     covered: set[VariantKey] = set()
@@ -349,7 +350,7 @@ def examine_ratio(
 def judge_ratio(
     text: str, term: Term, comparison: Comparison, match: Match, judgement: Judgement, tests: int
 ) -> Expectation:
-    """A condition on one ratio, in every scenario of its comparison."""
+    """Decides a condition on one ratio, by its interval over all scenarios except failures."""
     rows = [row.ratio for row in comparison.scenarios if row.name != TABLE["failures"].name]
     ratio = widen_by_tests(combine_intervals(rows or [comparison.ratio]), tests)
     refusal = refuse_ratio(comparison, match, judgement)

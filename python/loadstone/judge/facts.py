@@ -1,4 +1,4 @@
-"""Facts by name: their texts, groups and consequences; the facts that a comparison needs, and the facts of a trial."""
+"""Facts by name: their labels, groups and consequences; the facts that a comparison needs, and the facts of a trial."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from loadstone.results.trial_result import LOGGED, Scalar, TrialResult
 UNKNOWN = "unknown"
 # Facts that are measured or assigned in each trial, so that they differ between repeats with the same settings.
 VOLATILE = frozenset({"address", "checksum", "job_name", "jvm_compiling", "percentiles_of", "target"})
-# Facts on where a tool finds its data and writes its output; and its command line, whose options are separate facts.
+# Facts that state where a tool finds data or writes output; and its command line, whose options are separate facts.
 PLACES = re.compile(r"(^|\.)(exportfile|label|hdrhistogram\.output\.path|[\w-]*(dir|directory|path|outputfile))$")
 COMMAND_LINE = "store.command"
-# The type of operation of each tool: figures of different types of operations cannot be compared.
+# The workload kind of each tool, unless it is the tool's name; figures of different kinds cannot be compared.
 WORK_OF_TOOL = {"ycsb": "ycsb", "go-ycsb": "ycsb", "loadstone": "ycsb"}
 # Facts that a store records only if they apply, with the value that they have otherwise.
 ABSENT = {name: {"pooler": "none"} for name in POSTGRES}
 # The tools whose importers report the tool's version as `version`; for other tools, this is the system's version.
 OWN_VERSION = frozenset({"fio", "pgbench", "sysbench"})
-# The workload kind of one of Loadstone's trials, by a fact that only this kind has.
+# The workload kind of Loadstone's trials, keyed by a fact that only this kind has.
 WORK_OF_FACT = {"mix": "ycsb", "file_bytes": "dfsio", "row_bytes": "sort"}
 # The workload kinds and tools whose work ends with the last file or row, so that its duration is the result.
 FIXED_WORK = frozenset({"testdfsio", "dfsio", "sort", "hbase-pe"})
@@ -64,7 +64,7 @@ YCSB_OPTIONS = frozenset(
         *("hotspotdatafraction", "hotspotopnfraction", "exponential.percentile", "exponential.frac", "zipfian.theta"),
     }
 )
-# The files with further properties of YCSB, whose contents its log does not state.
+# YCSB's files with further properties; its log does not state their contents.
 PROPERTY_FILES = "property_files"
 DURABILITY = "durability"
 # A stronger guarantee costs time, so if guarantees differ, the comparison measures the guarantee.
@@ -103,8 +103,7 @@ NAMES = {
     "clients": "number of clients",
     "device_read_bps": "speed of the device",
 }
-# Facts by group. The store and its servers state the facts of the system; work and storage describe the load and the
-# place of the data.
+# Facts by group: of the system (the store and its servers), of the load, and of the place of the data.
 SYSTEM, WORK, STORAGE = (
     frozenset(text.split())
     for text in (
@@ -186,7 +185,7 @@ def record_facts(trial: TrialResult) -> dict[str, Scalar]:
     if trial.loop == "open":
         target = trial.numeric_fact("target")
         known["rate"] = target if target or not every or not length else every / length * 1e9
-    # A log without its length may have the length as a fact.
+    # If a log has no runtime, a fact may state the length of the window.
     known["window"], known["operations"] = length or facts.get("window"), count_operations(trial)
     if "engine" in trial.facts:
         known["ledger"] = "ledger.acknowledged" in trial.values
@@ -223,7 +222,7 @@ def missing_facts(records: Sequence[dict[str, Scalar]], counted: bool) -> list[s
 
 
 def differing_files(sides: Sequence[Sequence[Mapping[str, Scalar]]]) -> list[str]:
-    """A text on the property files of YCSB, if they differ and the logs do not state every option that may be in them.
+    """A message if YCSB's property files differ and the logs do not state every option that may be in the files.
 
     Stated options override the files.
     """

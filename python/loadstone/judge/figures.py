@@ -78,7 +78,7 @@ def lower_name(metric: str) -> str:
 
 
 def client_count(trial: TrialResult) -> float | None:
-    """The number of clients of a trial, or else of its config; None if it is not plausible."""
+    """A trial's number of clients, or else the number in its config; None if it is not plausible."""
     clients = trial.clients if trial.clients is not None else trial.config.get("clients")
     if not isinstance(clients, int | float) or isinstance(clients, bool) or not 0 < clients < CLIENTS_MAX:
         return None
@@ -132,8 +132,8 @@ def count_failed(trial: TrialResult, name: str) -> float:
 
 
 def count_due_operations(trial: TrialResult) -> float | None:
-    """The operations that were due (closed loop: sent); without that figure, from the statuses; None if both are
-    missing."""
+    """The number of operations that were due (closed loop: sent), or else the sum of the statuses; None without
+    either."""
     every = trial.value("due")
     # The parts of a composed operation that never completed are not counted, so the operation itself counts.
     counts = (count for kind, status, count in list_outcomes(trial) if kind not in COMPOSED or status == CENSORED)

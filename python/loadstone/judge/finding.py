@@ -29,15 +29,15 @@ class Severity(IntEnum):
 
 @dataclass(frozen=True)
 class Effect:
-    """The consequence of a finding for the figures of its trials, from which scenarios are built; by default none."""
+    """The effect of a finding on the figures of its trials, used to build scenarios; by default, there is none."""
 
     # Whether the trial is excluded as evidence about the system.
     excludes: bool = False
-    # Whether the trial was disturbed, perhaps by chance: in random order, the interval covers the scatter.
+    # Whether the trial was disturbed, perhaps by chance: in random order, the interval covers the resulting scatter.
     disturbs: bool = False
     # The factor by which the system may be faster than measured, so that its figures are bounds; infinite if unknown.
     understates: float = 1.0
-    # The factor by which the figures drifted within the trial; 1 if unknown.
+    # The factor by which the figures drifted within the trial: 1 without a known drift, infinite if a level is 0.
     drifts: float = 1.0
 
 
@@ -100,7 +100,7 @@ Looks = Iterator[Finding | NotLooked]
 
 
 def concerns_metric(finding: Finding, metric: str) -> bool:
-    """Whether a finding concerns this metric. An invalid finding concerns all metrics of its kind of figures."""
+    """Whether a finding concerns this metric. An invalid finding concerns all metrics of its kind (`about`)."""
     if finding.about == "latencies" and not is_latency(metric):
         return False
     if finding.about == "throughput" and split_metric(metric)[1] != THROUGHPUT:
@@ -155,7 +155,7 @@ class Pair:
     def is_compared(self, name: str) -> bool:
         """Whether a fact is compared: it is declared, it is the dimension, or its values equal the dimension's values.
 
-        Values are compared as text, since a setting may be a number and the fact that a server reports a text.
+        Values are compared as text, since a setting may be a number where a server reports text.
         """
         baseline, contender = self.fact_values(name)
         same = list(map(str, baseline)) == [str(self.baseline)] and list(map(str, contender)) == [str(self.contender)]

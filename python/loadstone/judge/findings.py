@@ -60,7 +60,7 @@ PAIR: tuple[PairCheck, ...] = (sides_differ.check_sides, faults.check_pair)
 SERIES_CHECKS = (rate.RATE_NOT_HELD, not_steady.NAME, stalled.NAME)
 NO_SERIES = "series.json is missing or damaged"
 NOT_PRINTED = "the tool printed no time series"
-# Checks that replace the engine's note of the same name, each with a test of whether the trial has their figures.
+# Checks that replace the engine's note of the same name, each with a test for the figures that the check needs.
 DECIDED: dict[str, Callable[[TrialResult], bool]] = {
     rate.GENERATOR_LIMITED: rate.generator_decided,
     rate.CLIENT_LIMITED: rate.clients_decided,
@@ -94,7 +94,7 @@ NOTE_CHECKS = {
 
 
 def note_findings(trial: TrialResult, checks: Collection[str], decided: Collection[str]) -> Iterator[Finding]:
-    """The notes as findings, unless one of `checks` has a finding, or the check is `decided` by figures."""
+    """The notes as findings, without notes whose check has a finding (`checks`) or is `decided` by figures."""
     notes = (note for note in trial.notes if note.name not in OF_OUTAGES or not faults.has_fault(trial))
     for note in notes:
         name = RENAMED.get(note.name, note.name)

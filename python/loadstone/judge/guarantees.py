@@ -1,4 +1,4 @@
-"""The guarantees of each setting of a system: the greatest age of an acknowledged write that a fault may lose.
+"""The guarantee of each system setting: the greatest age of an acknowledged write that a fault may lose.
 
 `python -m loadstone.judge.guarantees` writes docs/concepts/guarantees.md. A setting that is not in the table has an
 unknown guarantee. Each row names its source: the system's documentation or code, or Loadstone's own runs.
@@ -91,7 +91,7 @@ class GuaranteeRow:
 # Stores whose clients retry within an operation, so that failures show as latency.
 RETRYING = frozenset({"hbase", "jvm"})
 CASSANDRA, REDIS = ("cassandra",), ("redis",)
-# The fact that names the primary of servers that the lab started: no failover takes place.
+# The fact that names the primary of servers that the lab started, so that no failover takes place.
 PRIMARY = "primary"
 POSTGRES, HBASE = ("postgres", "postgrenosql"), ("hbase",)
 MARKER, HINTS, AOF_LAG = 100 * MILLISECOND, 10 * SECOND, 2 * SECOND
@@ -156,13 +156,13 @@ def is_redis(fsync: str, at_rewrite: bool = True) -> Callable[[Facts], bool]:
 
 
 def can_promote_replica(facts: Facts) -> bool:
-    """Whether another Redis server may become the primary: there are replicas, and no fixed primary is a fact."""
+    """Whether another Redis server may become the primary: there are replicas, and no fact names a fixed primary."""
     return PRIMARY not in facts and str(facts.get("replication", 1)) not in ("1", "none")
 
 
 def can_promote_standby(facts: Facts) -> bool:
     """Whether another PostgreSQL server may become the primary: there are several servers or synchronous standbys, and
-    no fixed primary is a fact."""
+    no fact names a fixed primary."""
     standbys = str(facts.get("replication_acknowledged", 1)) != "1"
     return PRIMARY not in facts and (standbys or (parse_fact_number(facts, "data_nodes") or 1) > 1)
 
@@ -301,7 +301,7 @@ def guarantee_of(facts: Facts, faults: Iterable[FaultRecord]) -> Guarantee:
 def bound_of(row: GuaranteeRow, fault: FaultRecord, facts: Facts) -> float | None:
     """The bound for one fault. A store that states no number of nodes is assumed to have one node.
 
-    Several servers count as one server while an acknowledged write is on more replicas, and otherwise as all servers.
+    Several victims count as one server if acknowledged writes have more replicas, and otherwise as all servers.
     """
     if spares_primary(fault, facts):
         return NOTHING

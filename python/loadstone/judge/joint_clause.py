@@ -31,7 +31,7 @@ CLAUSES_MAX = 3
 
 
 def drop_repeated_ends(clauses: Sequence[str]) -> list[str]:
-    """The clauses, without ends such as `(n=3: no interval, no claim possible, valid)` that the next one repeats."""
+    """The clauses, without ends such as `(n=3: no interval, no claim possible, valid)` that the next clause repeats."""
     ends = [clause[clause.rindex(" (n=") :] if " (n=" in clause else "" for clause in clauses]
     following = [*ends[1:], ""]
     return [

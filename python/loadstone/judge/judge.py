@@ -38,11 +38,11 @@ MAJORITY_HINT = "{}; over all checks, {} disturbed, and a claim tolerates at mos
 
 @dataclass(frozen=True)
 class ExaminedTrials:
-    """The results of the checks of single trials, by trial id."""
+    """The results of single-trial checks, by trial id."""
 
     findings: Mapping[str, tuple[Finding, ...]]
     not_looked: Mapping[str, Sequence[NotLooked]]
-    # The throughput within a trial, and the levels in the parts of its window.
+    # The throughput within each trial, and its levels in the parts of the window.
     within: Mapping[str, Estimate]
     levels: Mapping[str, not_steady.Levels]
     # The trials in which a changed threshold hides a finding, by check, for each of the stricter settings.
@@ -107,7 +107,7 @@ def judge_results(results: ResultSet, *, rank_invalid: bool = False) -> Judgemen
 
 
 def stricter_settings(results: ResultSet, own: Own) -> dict[Severity, Own]:
-    """The original thresholds by the severity of a hidden finding.
+    """The original thresholds, keyed by the severity of findings that changed thresholds hide.
 
     SUSPECT has the recorded thresholds if the view changes them, and NOTE the defaults if the experiment changes them.
     """
@@ -139,7 +139,7 @@ def examine_trials(results: ResultSet, own: Own, stricter: Mapping[Severity, Own
             # The effects of a requested fault are not drift; nor are the stages of a rate.
             series = faults.trim_to_before(trial, series)
             levels[trial.trial] = not_steady.window_levels(series, settings)
-            # The precision within a trial is the only one available for a single repeat.
+            # For a single repeat, only the precision within the trial is known.
             if (run := run_mean(series.complete_rates)).low is not None:
                 within[trial.trial] = run
     return ExaminedTrials(findings, not_looked, within, levels, loosened)
@@ -227,7 +227,7 @@ def state_answer(judgement: Judgement, settings: Settings) -> Judgement:
     )
     # In an experiment with faults, the question is about the faults; comparisons of other figures come last.
     failures = list(describe_failures(chain.from_iterable(judgement.trials.values()))) if judgement.outages else []
-    # A fault causes stalls.
+    # A fault causes stalls, so they need no remark.
     stalls = () if judgement.outages else tuple(describe_stalls(judgement))
     text, *further = [*outage_clauses(judgement.outages), *failures, *answer.clauses, *stalls]
     short = answer.short and replace(answer.short, remarks=(*answer.short.remarks, *stalls))

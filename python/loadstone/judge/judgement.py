@@ -24,7 +24,7 @@ from loadstone.statistics.percentile import UNANSWERED, Bound
 from loadstone.statistics.usl import Law
 
 if TYPE_CHECKING:
-    # That module uses the types of this one.
+    # That module imports this one.
     from loadstone.judge.outages import Outage
 
 VariantKey = tuple[tuple[str, Scalar], ...]
@@ -94,7 +94,7 @@ class Comparison:
     p_adjusted: float | None = None
     # The test as text: "paired t test on logarithms within blocks, n=6".
     test: str = ""
-    # Cliff's delta, from -1 to 1: the share of pairs in which the contender is above the baseline, minus the reverse.
+    # Cliff's delta, from -1 to 1: the share of pairs with the contender above the baseline, minus the share below.
     effect: float | None = None
     findings: tuple[Finding, ...] = ()
     # The reason why nothing is claimed, or the difference that more repeats could detect.
@@ -158,7 +158,7 @@ class Search:
     samples: Mapping[float, Sequence[ProbeSample]]
     # The outcome, or the load that still needs a trial.
     end: SearchOutcome | float
-    # The findings on the trials behind the answer: trials at its load that met the objective.
+    # The findings behind the answer: on valid trials at its load, and on evidence against the answer.
     findings: tuple[Finding, ...] = ()
 
     @property
@@ -180,9 +180,9 @@ class Expectation:
     # The figure or ratio with the deciding interval; None if nothing was measured.
     estimate: Estimate | None
     unit: str
-    # The reason why it is undecided, or a further reason for the decision.
+    # The reason why the condition is undecided, or a further reason for the decision.
     why: str = ""
-    # The measurement that would decide the condition; empty if it is decided.
+    # The step that would decide the condition; empty if it is decided.
     remedy: str = ""
     # The figure's bound, as in the table of figures.
     bound: str | None = None
@@ -195,9 +195,9 @@ class Expectation:
 
 @dataclass(frozen=True)
 class ShortAnswer:
-    """The answer for use above a table that states the figures of two sides."""
+    """The answer for use above a table that states the figures."""
 
-    # The answer by the deciding metric, without figures.
+    # The answer based on the deciding metric, without figures.
     statement: str
     # The metrics in the table.
     metrics: tuple[str, ...]
@@ -214,7 +214,6 @@ class Judgement:
     trials: Mapping[str, tuple[Finding, ...]]
     # The findings that no single trial can show, by variant (noisy, incomplete, too few repeats).
     variants: Mapping[VariantKey, tuple[Finding, ...]]
-    # The cells by variant and metric.
     cells: Mapping[tuple[VariantKey, str], Cell]
     comparisons: Sequence[Comparison]
     curves: Sequence[Curve] = ()
@@ -226,10 +225,10 @@ class Judgement:
     findings: tuple[Finding, ...] = ()
     # The checks that could not run, each with the number of affected trials or pairs.
     not_looked: Mapping[NotLooked, int] = field(default_factory=dict)
-    # The answer by the deciding metric, and a clause for each further metric of the question.
+    # The answer based on the deciding metric, and a clause for each further metric of the question.
     answer: str = ""
     further: tuple[str, ...] = ()
-    # None if no table of two sides can state the figures of the answer.
+    # None if no table can state the figures of the answer.
     short: ShortAnswer | None = None
     notes: Mapping[str, str] = field(default_factory=dict)
     # The throughput within each trial with its interval, by trial id; trials with too short a time series have none.
@@ -279,7 +278,7 @@ class Judgement:
         compared = {cell.variant for pair in comparisons for cell in (pair.baseline, pair.contender)}
         groups = [self.findings, *(comparison.findings for comparison in comparisons)]
         if any(search.outcome for search in self.searches):
-            # A search also tries loads that the system cannot sustain; it claims only its answer.
+            # A search also tries loads that the system cannot sustain, but claims only its answer.
             return list(chain.from_iterable([*groups, *(search.findings for search in self.searches)]))
         for key, trials in self.results.variants.items():
             if key not in compared:

@@ -1,4 +1,4 @@
-"""The times of the runs of two sides: changes over time affect both sides alike only if their runs alternate."""
+"""The order of two sides' runs: changes over time affect both sides alike only if the runs alternate."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ POSITION_MIN = 2
 AFTER_MIN = 3
 POSITION_HINT = "a trial changes the conditions of the next trial: restore them with a command before each trial"
 DAYS = "a difference between days would look the same"
-# Runs over this many days whose sides are never this near in the time of day: nightly jobs against manual runs.
+# Sides differ in the time of day, as nightly jobs and manual runs do, if their runs span at least this many days and
+# always start at least this many hours apart.
 DAYS_MIN, HOURS_APART_MIN = 2, 2.0
 HOURS_MAX = 3
 HOUR_NS, DAY_HOURS = 3.6e12, 24
 HOURS_HINT = "run both sides at the same hours: alternately, one after the other"
-# Concerns only comparisons at a single load, not the answer of the search.
+# This message concerns only comparisons at a single load, not the answer of the search.
 OF_SEARCH = "the search measured the sides one after the other"
 SEARCHED = "compare the loads that the searches found, or vary the systems at one fixed load"
 STATE_START = "if the runs alternated, state each start: `start: 2026-11-27T09:30:00Z` in a facts file next to each log"
@@ -109,8 +110,8 @@ def order_findings(
         message = f"the runs of {pair.baseline} and {pair.contender} did not alternate: {DAYS}"
     elif hours := list_separate_hours(starts):
         message = (
-            f"{pair.baseline} always ran at another time of day ({hours[0]} UTC) than {pair.contender} ({hours[1]}): a"
-            " difference between these hours would look the same"
+            f"{pair.baseline} always ran at a different time of day ({hours[0]} UTC) than {pair.contender}"
+            f" ({hours[1]}): a difference between these hours would look the same"
         )
     if message:
         # In a search, the sides ran in one experiment, but each at its own loads.
@@ -122,7 +123,7 @@ def order_findings(
 
 
 def list_separate_hours(starts: Sequence[Sequence[int] | None]) -> list[str]:
-    """For each side, the hours of the day at which its runs started; empty if they are near the hours of the other."""
+    """For each side, the hours at which its runs started; empty if the hours of both sides are near each other."""
     known = [side for side in starts if side]
     times = [*chain(*known)]
     if len(known) < len(starts) or max(times) - min(times) < DAYS_MIN * DAY_HOURS * HOUR_NS:
@@ -135,8 +136,8 @@ def list_separate_hours(starts: Sequence[Sequence[int] | None]) -> list[str]:
 
 
 def have_overlapped(pair: Pair) -> bool:
-    """Whether a run of one side overlapped with a run of the other side for OVERLAP_MIN of its time; within one run,
-    whether the trials of most blocks did, because a clock may have been set back once."""
+    """Whether runs of the two sides overlapped for more than OVERLAP_MIN of the shorter run; in one run, whether trials
+    did so in most blocks, because a clock may have been set back once."""
     windows = [
         [
             (trial.repeat, trial.start_unix_ns, trial.start_unix_ns + length)
@@ -157,9 +158,9 @@ def have_overlapped(pair: Pair) -> bool:
 def position_findings(pair: Pair, results: ResultSet) -> Iterator[Finding]:
     """A finding if the trial that runs second in a block differs from the first, whichever side it belongs to.
 
-    In random order, such a position effect is noise, not bias, and the claim allows for it. The effect is the mean of
-    the step from first to second over the blocks in which one side ran first and those in which the other did, so that
-    the difference between the sides cancels.
+    In random order, such a position effect is noise, not bias, and the claim allows for it. The effect is the mean
+    step from first to second, averaged separately over the blocks in which each side ran first, so that the difference
+    between the sides cancels.
     """
     metric = results.deciding_metric
     sides = [{trial.repeat: trial for trial in trials} for trials in pair.sides]
@@ -190,7 +191,7 @@ def position_findings(pair: Pair, results: ResultSet) -> Iterator[Finding]:
 def carryover_findings(pair: Pair, results: ResultSet) -> Iterator[Finding]:
     """A finding if one side is slower or faster directly after the other side, and the other side is not.
 
-    Random order makes an effect on both sides noise. An effect on one side only (a carryover, as in crossover trials)
+    In random order, an effect on both sides is noise. An effect on one side only (a carryover, as in crossover trials)
     is a bias: it changes the ratio. The trials of each side after the same side are compared with its trials after
     the other side, and then the two differences with each other.
     """

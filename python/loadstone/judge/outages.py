@@ -208,7 +208,7 @@ def trials_with_ranges(outage: Outage) -> list[TrialResult]:
 
 def ranges_text(outage: Outage) -> tuple[str, str]:
     """The number of interrupted key ranges, as in `1 of 3`, with their share of the keys and the largest outage of a
-    range; medians. Both are empty if they are unknown."""
+    range; medians. Both texts are empty if the ranges are unknown."""
     trials = trials_with_ranges(outage)
     if not trials:
         return "", ""
@@ -281,7 +281,7 @@ def lift_text(outage: Outage) -> str:
 
 
 def describe_failures(findings: Iterable[Finding]) -> Iterator[str]:
-    """The failures during a fault in the worst trial, preferably a trial that names servers considered down."""
+    """The failures during a fault in the worst trial, preferably one whose message names servers considered down."""
     failures = [finding for finding in findings if finding.check == faults.FAILURES]
     if failures:
         worst = max(failures, key=lambda finding: (errors.DOWN in finding.message, finding.size))

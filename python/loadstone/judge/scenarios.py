@@ -1,4 +1,4 @@
-"""Scenarios: the named alternatives that findings leave open, each with the samples that the two sides would have."""
+"""Scenarios: the named alternatives that findings leave open, each with the samples that both sides would then have."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FREE_MIN = 4
 
 @dataclass(frozen=True)
 class Scenario:
-    """One alternative; the first of a comparison is `measured`."""
+    """One scenario of a comparison; the first is `measured`."""
 
     kind: Kind
     sides: Sides
@@ -41,8 +41,8 @@ class Scenario:
 
     @property
     def is_part(self) -> bool:
-        """Whether repeats are excluded: the scenario is then only a condition of the claim from all repeats, and needs
-        fewer blocks."""
+        """Whether repeats are excluded: the scenario is then only a condition for the claim from all repeats, and
+        needs fewer blocks."""
         return self.kind in ("valid", "clean")
 
 
@@ -132,7 +132,7 @@ def is_single(finding: Finding) -> bool:
 
 
 def find_covered(findings: Sequence[Finding], pair: Pair) -> list[Finding]:
-    """The invalid findings that scenarios cover: their error, or the repeats to exclude, are known."""
+    """The findings that scenarios cover: findings that understate a side, and findings that exclude single trials."""
     biased = [finding for finding in findings if finding.effect.understates > 1]
     sides = pair.ids
     if all(

@@ -99,9 +99,9 @@ def find_missing_answer(outcome: SearchOutcome) -> Iterator[Finding]:
 def find_disturbed_misses(
     outcome: SearchOutcome, trials: Mapping[float, Sequence[TrialResult]], findings: Mapping[str, Sequence[Finding]]
 ) -> Iterator[Finding]:
-    """The findings on other work on the host, if it disturbed most trials of the load above the answer.
+    """The `interference` findings on the load above the answer, if they concern most trials at this load.
 
-    The system may then sustain that load. Other findings on an overloaded trial can follow from the load.
+    The system may then sustain this load. Other findings on an overloaded trial can follow from the load.
     """
     tried = () if outcome.load_above is None else trials[outcome.load_above]
     every = [
@@ -129,7 +129,7 @@ def find_unequal_loads(
 
 
 def find_contradictions(outcome: SearchOutcome, trials: Mapping[float, Sequence[TrialResult]]) -> Iterator[Finding]:
-    """Loads far from the answer whose repeats contradict it: the objective then depends on more than the load."""
+    """A finding if repeats far from the answer contradict it: the objective then depends on more than the load."""
     if not (text := contradiction_text(outcome)):
         return
     answer = "no load" if outcome.load is None else outcome.rule.format_load(outcome.load)
@@ -181,7 +181,7 @@ def sample_load(trial: TrialResult, findings: Sequence[Finding], rule: Rule, set
     is_slow = rule.over == "rate" and isinstance(load, int | float) and throughput < DELIVERED * load
     is_missed = meets is False and not (reason or bounds or missed or is_slow)
     if is_missed and rule.objective is not None and rule.objective.is_met_by(lower):
-        # The limit would be the load generator's.
+        # Otherwise, the answer would be the load generator's limit.
         late = True
         reason = f"{rate.GENERATOR_LIMITED}: without the generator's lateness, the objective is met"
     if rule.over == "clients" and trial.loop == "open":
@@ -220,7 +220,7 @@ def lower_figure(trial: TrialResult, term: Term, figure: float) -> float:
 def relevant_findings(
     trial: TrialResult, findings: Sequence[Finding], objective: Objective | None, settings: Settings
 ) -> Sequence[Finding]:
-    """A trial's findings, without the findings that the search itself answers.
+    """A trial's findings, without the findings that the search itself accounts for.
 
     A rate that is not held is an answer of the search, and its throughput is valid. An objective on errors has its
     own threshold for errors in the measured phase, which are then a figure like any other. Failed writes in the load

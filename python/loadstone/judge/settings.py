@@ -9,9 +9,9 @@ operations, operations sent after the cut-off. `due`, `censored`: operations tha
 completed. `misses`: the share of reads that found no value. `carried`, `carried.max`: operations of the warm-up that
 had not completed when the window began, and the time into the window at which the last of them completed (ns).
 `unclosed`: clients whose session did not close. `late.generator`, `late.client`: operations that were more than 1 ms
-late because of the load generator or of the clients. `executor.busy_max`: the share of the time in which the busiest
-thread that drives clients ran; `executor.held_max`: the maximum time for which a thread of the engine was ready to run
-but had no processor (ns); `cpu.engine_share`: the share that the engine used of the processors available to it.
+late because of the load generator or of the clients. `executor.busy_max`: the share of the time for which the
+busiest client-driving thread ran; `executor.held_max`: the maximum time for which a thread of the engine was ready to
+run but had no processor (ns); `cpu.engine_share`: the share that the engine used of the processors available to it.
 `clock.jumps`: the number of jumps of the measuring clock. `driver`: ns that an operation takes on the null store.
 `device.read`, `device.written`: bytes in the window; `returned`: bytes of values that reads returned. `cpu.steal`,
 `cpu.others`, `io.others`: the shares of the host that other machines or programs used. `verified`, `wrong`: values that

@@ -28,7 +28,7 @@ LOADS_MIN = 3
 # The maximum number of clauses; the table has the remaining ones.
 CLAUSES_MAX = 6
 CLAIMED = ("better", "worse")
-# The conclusions of a load in a sweep with different conclusions; the better side replaces the first two.
+# The conclusions at single loads, if they differ within a sweep; the name of the better side replaces the first two.
 CONCLUSIONS = {
     "better": "better",
     "worse": "worse",
@@ -47,7 +47,7 @@ def is_sweep(comparisons: Sequence[Comparison]) -> bool:
 
 
 def describe_sweep(judgement: Judgement, comparisons: Sequence[Comparison], varying: set[str]) -> Iterator[Clause]:
-    """A clause for each contender and context but the clients: `throughput is 73 to 78 % lower with RF 2 …`."""
+    """A clause for each contender and context over all client counts: `throughput is 73 to 78 % lower with RF 2 …`."""
     groups: dict[tuple[str, VariantKey], list[Comparison]] = {}
     for comparison in comparisons:
         context = tuple(pair for pair in comparison.context if pair[0] != CLIENTS and pair[0] in varying)
@@ -107,7 +107,7 @@ def describe_span(group: Sequence[Comparison]) -> str:
 
 
 def join_ratios(low: float, high: float) -> str:
-    """Two ratios as a range; one number if they are equal in print."""
+    """Two ratios as a range; one number if both print the same."""
     return wording.DASH.join(dict.fromkeys(units.format_ratio(end).removesuffix("×") for end in (low, high)))
 
 
@@ -150,7 +150,7 @@ def describe_group(judgement: Judgement, contender: str, group: Sequence[Compari
 
 
 def find_missing_loads(judgement: Judgement, group: Sequence[Comparison]) -> list[float]:
-    """The planned numbers of clients of both sides without a comparison, in ascending order."""
+    """The numbers of clients that were planned for both sides but not compared, in ascending order."""
     first, results = group[0], judgement.results
     loads: list[set[float]] = []
     for cell in (first.contender, first.baseline):
@@ -242,7 +242,7 @@ def find_unequal_windows(results: ResultSet, settings: Settings) -> Iterator[Fin
 
 
 def find_spread(samples: Sequence[float]) -> float:
-    """The ratio of the largest and the smallest figure."""
+    """The ratio of the largest to the smallest figure."""
     return max(samples) / min(samples)
 
 

@@ -46,7 +46,7 @@ CONCLUSIONS: dict[Claim, str] = {
 
 
 def sentence(view: View, *, with_figures: bool = False) -> str:
-    """The answer by the deciding metric, as a sentence; a name at its start keeps its case.
+    """The answer based on the deciding metric, as a sentence; a name at its start keeps its case.
 
     Figures that `table` states are included only on request.
     """
@@ -197,7 +197,7 @@ def joint_rows(
 def group_by(
     pairs: Sequence[Comparison], key: Callable[[Comparison], VariantKey]
 ) -> dict[VariantKey, list[Comparison]]:
-    """The comparisons by a key, in their order."""
+    """The comparisons grouped by a key, in their original order."""
     groups: dict[VariantKey, list[Comparison]] = {}
     for pair in pairs:
         groups.setdefault(key(pair), []).append(pair)
@@ -205,7 +205,7 @@ def group_by(
 
 
 def conclude(pair: Comparison, sides: Sequence[str]) -> str:
-    """The conclusion of a comparison in a few words; empty for a metric of which neither direction is better."""
+    """The conclusion of a comparison in a few words; empty for a metric without a better direction."""
     better = {"better": sides[1], "worse": sides[0]}.get(pair.claim)
     if pair.claim == "descriptive" and not excludes_one(pair.ratio):
         return "undecided"
@@ -329,7 +329,7 @@ def describe_verdict(view: View) -> str:
 
 
 def name_cause(view: View) -> str:
-    """The message of the check behind the verdict, or of the check with the most trials; empty without one."""
+    """The message of the check behind the verdict, or of the check with the most trials; empty without such a check."""
     by_check: dict[str, list[Finding]] = {}
     for finding in dict.fromkeys(view.judgement.answer_findings):
         if finding.severity.name.lower() == str(view.verdict) and finding.message:

@@ -27,7 +27,7 @@ TOOL_UNITS = {"testdfsio": "mb/sec (2^20)", "fio": "MiB/s (2^20)"}
 NAME_MAX = 90
 INTERVALS = "Intervals: "
 # The order of notes by their beginnings; further notes come last.
-ORDER = (INTERVALS, "An interval", "Ratio: ", "Test: ")
+ORDER = (INTERVALS, "The interval", "Ratio: ", "Test: ")
 # The ratios that tests use, by a part of the test's name.
 RATIOS = {
     "within blocks": "the geometric mean of the ratios within blocks",
@@ -79,7 +79,7 @@ def table(view: View, metric: str) -> Table:
 
 
 def entries(view: View, key: VariantKey, metric: str, compared: bool) -> tuple[TableCell, ...]:
-    """The row of one variant; empty if it ran and does not have the metric."""
+    """The row of one variant; empty if the variant ran but lacks the metric."""
     cell = view.cell(key, metric)
     if cell is None and not has_only_failed(view, key):
         return ()
@@ -129,7 +129,7 @@ def tool_figure(view: View, cell: Cell) -> str:
         return ""
     number = f"{cell.estimate.value / 2**20:,.2f}".rstrip("0").rstrip(".")
     job = str(facts.get("job_name", ""))
-    # The jobs of a file with several jobs are variants, which already have their names.
+    # If a file has several jobs, each job is a variant, whose name already contains the job's.
     of_job = f", job {job}" if job and job not in view.value(cell.variant) else ""
     return f"{name} {number} {TOOL_UNITS[tool]}{of_job}"
 
@@ -234,7 +234,7 @@ def reading(view: View, keys: Sequence[VariantKey], metric: str) -> Iterator[str
         if cell is not None and (method := describe_interval(cell.estimate)):
             yield method
             if view.judgement.output_estimate(cell).low != cell.estimate.low:
-                yield "An interval of latencies at most begins with the figures without the load generator's lateness"
+                yield 'The interval of an "at most" latency begins at the figure without the load generator\'s lateness'
         comparison = view.comparisons.get((metric, key))
         if comparison is not None and comparison.test:
             if ratio := next((text for part, text in RATIOS.items() if part in comparison.test), ""):

@@ -28,14 +28,14 @@ FIRST = (
 # Facts that the environment also lists, which have a row only if they differ; and facts that are not guarantees.
 ELSEWHERE = frozenset({"hosts", "host_names", "cpu_model", "cpus", "memory_bytes", "kernel", "engine", "profile"})
 NO_GUARANTEE = frozenset({"directory", "store"})
-# Observations during the load (docs/reference/observation.md); device bytes per operation have a chart.
 # Units whose name repeats the name of the metric.
 COUNTS = frozenset({"operations", "faults"})
+# Observations during the load (docs/reference/observation.md); device bytes per operation have a chart.
 HOST = re.compile(r"(cpu|memory|device|io|network|pressure|engine)\.(?!.*per_operation$)")
 
 
 def guarantees(view: View) -> tuple[Table, Table]:
-    """The facts of each compared value (durability, cache, compression, version …): differing and equal facts."""
+    """The facts of each compared value (durability, cache, version …): a table of differing and one of equal facts."""
     columns = list(group_variants(view))
     facts = {name: [fact_text(view, keys, name) for _, keys in columns] for name in list_facts(view)}
     differing, common = [], []

@@ -12,7 +12,7 @@ from loadstone.judge.expectations import COUNTS
 from loadstone.judge.judgement import Expectation
 from loadstone.search.objective import parse_expectations
 
-# The exit statuses if any expectation is false, or else if any is undecided, as it has not passed.
+# The exit status if an expectation is false, and the status if none is false but one is undecided.
 EXIT_FALSE, EXIT_UNDECIDED = 1, 3
 SIGNS = {"true": "✓", "false": "✗", "undecided": "?"}
 

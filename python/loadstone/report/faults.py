@@ -17,7 +17,7 @@ from loadstone.results.trial_result import TrialResult
 from loadstone.statistics.availability import WINDOWS
 
 LATENCIES = ("p50", "p99", "p99.9", "max")
-# The columns of the instants of a fault, with their names in the record.
+# The columns for a fault's instants, with their names in the record.
 INSTANTS = {
     "held": "held_ns",
     "no usable connection": "unusable_ns",
@@ -107,7 +107,7 @@ def drop_empty(table: Table) -> Table:
 
 
 def format_difference(ns: float) -> str:
-    """A difference between times, with its sign."""
+    """A signed difference between times as text."""
     return f"{'−' if ns < 0 else '+'}{length(abs(ns))}"
 
 
@@ -167,7 +167,7 @@ def latency(trials: Sequence[TrialResult], metric: str) -> TableCell:
         return NONE
     value = median(math.inf if figure.bound == "failed" else figure.value for figure in figures)
     if math.isinf(value):
-        return TableCell("∞", aside="failed operations never received an answer")
+        return TableCell("∞", aside="failed operations count as infinite")
     bounded = any(figure.bound for figure in figures)
     part = f"{len(figures)} of {len(trials)}" if len(figures) < len(trials) else ""
     return TableCell(f"{'≥ ' if bounded else ''}{length(value)}", part)

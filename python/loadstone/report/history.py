@@ -27,7 +27,7 @@ WIDTH = 32
 HOST = ("cpu_model", "cpus", "memory_bytes", "kernel")
 # The fact with the commit of the system that an imported trial measured.
 COMMIT = "commit"
-# The facts that do not distinguish settings: of hosts and versions, and facts that follow from figures.
+# The facts that do not distinguish settings: facts of hosts and versions, and facts that follow from figures.
 UNSET = frozenset(
     {
         *("version", COMMIT, "system_version", "server_version", "jvm", "server_jvm", "engine", "profile", "hosts"),
@@ -40,7 +40,7 @@ UNSET = frozenset(
 class HistoryPoint:
     """The figure of one variant in one run: the median of its repeats."""
 
-    # The run: the name of its directory and of its folder, which is the time of the run.
+    # The run: the names of the experiment's directory and of the run's folder, which states its time.
     run: str
     # The system's version, and the commit of the working directory; `+` marks uncommitted changes.
     version: str
@@ -96,7 +96,7 @@ class FigureHistory:
 
 @dataclass(frozen=True)
 class History:
-    """All histories of a question, and its hosts by letter."""
+    """All histories of a question, and the hosts by letter."""
 
     question: str
     series: Sequence[FigureHistory]
@@ -106,7 +106,7 @@ class History:
 
 
 def select(folders: Iterable[Folder], name: str) -> list[Folder]:
-    """The results of a question, by a part of its text, an experiment's name or a folder. Raises LoadstoneError."""
+    """The results of a question; `name` is a part of its text, an experiment or a folder. Raises LoadstoneError."""
     every = list(folders)
     named = [
         folder
@@ -216,7 +216,7 @@ def describe_host(results: ResultSet) -> str:
 
 
 def letter(number: int) -> str:
-    """The label of a host: A, B … Z, A1, B1 …"""
+    """The label of a host or of settings: A, B … Z, A1, B1 …"""
     return f"{chr(ord('A') + number % 26)}{number // 26 or ''}"
 
 

@@ -11,7 +11,7 @@ from loadstone.format import units, wording
 from loadstone.report.table import Column, Rows, Table, TableCell
 from loadstone.report.view import View
 
-# The metrics of a host with engines or commands, or with servers that the lab started.
+# Metrics of hosts with engines, commands, or servers that the lab started.
 NAME = re.compile(r"host\.(.+)\.(?:clock_bound|servers\.cpu)")
 # The figures of a host in each trial, in the order of the columns.
 USED = {
@@ -67,7 +67,7 @@ def describe(host: Mapping[str, Any]) -> Iterator[str]:
 
 
 def compare_hosts(view: View, names: list[str]) -> Table:
-    """A row for each host, with medians over all trials; the slowest host comes first."""
+    """A row for each host, with medians over all trials; the highest p99 comes first."""
     figures = {name: {key: middle(view, f"host.{name}.{key}") for key in USED} for name in names}
     known = [key for key in USED if any(figures[name][key] is not None for name in names)]
     ordered = sorted(names, key=lambda name: -(number_of(figures[name]["p99"])))

@@ -66,7 +66,7 @@ def scripts(figures: Iterable[Figure]) -> tuple[Markup, Markup]:
 
 @functools.cache
 def program() -> str:
-    """Vega, Vega-Lite and Vega-Embed with a few lines of Loadstone, about 0.9 MB."""
+    """Vega, Vega-Lite and Vega-Embed with a few lines of Loadstone's JavaScript, about 0.9 MB."""
     bundle: str = vl_convert.javascript_bundle(read("embed.js"), vl_version=vegalite())
     # An end tag within a string would end the script element.
     return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")

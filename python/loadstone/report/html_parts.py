@@ -23,13 +23,13 @@ from loadstone.report.warnings import Warnings, page_address
 # The maximum depth of a rendered environment, and the maximum number of entries in a list.
 DEPTH_MAX = 6
 ENTRIES_MAX = 200
-# Parts of an environment with more entries are folded away.
+# Parts of an environment that have more entries than this are folded.
 OPEN_MAX = 24
 # The number of expectations on the first screen; false expectations come first.
 EXPECTED_MAX = 4
 ANSWERS = ("false", "undecided", "true")
 UNIT = re.compile(r"(?<=\d) (?=%|(?:op/s|clients|[kMGT]?B|ns|µs|ms|s)\b)")
-# A longer table of the answer follows the chart.
+# If the answer's table has more rows than this, it follows the chart.
 ROWS_BEFORE_CHART = 4
 # The name of a check after an opening bracket, alone or first in a list.
 CAUSE = re.compile(r"(?<=\()([a-z]+(?:-[a-z]+)*)(?=[,)])")
@@ -57,7 +57,7 @@ def header(view: View, first: Figure | None) -> Markup:
     over = [part for part in ("Loadstone report", results.name, day) if part]
     decisive = answer.table(view)
     figures = [tag("div", table(decisive), class_="figures")] if decisive else []
-    # A sweep or search is best explained by its curves, and the chart of a long table would be far below it.
+    # Curves explain a sweep or search best, and below a long table, readers would not see the chart.
     rows = sum(len(group.rows) for group in decisive.groups) if decisive else 0
     has_chart_first = bool(view.judgement.searches or view.judgement.curves) or rows > ROWS_BEFORE_CHART
     return tag(
@@ -109,7 +109,7 @@ def stand(view: View) -> list[str]:
 
 
 def link_causes(view: View, text: str) -> list[str]:
-    """A text in which each check in brackets, such as `(not-steady)`, is a link to its findings on the page."""
+    """Text in which each check in brackets, such as `(not-steady)`, is a link to its findings on the page."""
     places = {group.check: f"#{anchor(group.check)}-{group.label}" for group in reversed(view.warnings)}
     parts: list[str] = []
     for number, part in enumerate(CAUSE.split(keep_units(text))):
@@ -118,7 +118,7 @@ def link_causes(view: View, text: str) -> list[str]:
 
 
 def keep_units(text: str) -> str:
-    """A text without line breaks between numbers and units."""
+    """Text that does not break between numbers and units."""
     return UNIT.sub("\N{NO-BREAK SPACE}", text)
 
 
@@ -280,7 +280,7 @@ def link_page(page: str) -> Markup:
 
 
 def anchor(check: str) -> str:
-    """The beginning of the id of a check's findings on the page."""
+    """The id prefix for a check's findings on the page."""
     return f"check-{re.sub(r'[^a-z0-9]+', '-', check.lower()).strip('-')}"
 
 

@@ -140,7 +140,7 @@ def separate_blocks(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """A text in one line, escaped so that it is neither Markdown nor HTML."""
+    """Text on one line, escaped so that it is neither Markdown nor HTML."""
     return SPECIAL.sub(r"\\\1", " ".join(text.split())).replace("\\<", "&lt;").replace("\\>", "&gt;")
 
 

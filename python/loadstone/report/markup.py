@@ -17,7 +17,7 @@ class Markup(str):
 
 
 def text(content: str) -> Markup:
-    """A text as HTML."""
+    """Text as HTML."""
     return content if isinstance(content, Markup) else Markup(html.escape(replace_controls(content)))
 
 

@@ -127,7 +127,7 @@ def opening(view: View, content: list[Section]) -> tuple[Figure | None, list[Sec
 
 
 def choose_panels(figure: Figure) -> list[Panel]:
-    """The panels above the fold: throughput and one latency for each of two contexts; else the panels with most rows.
+    """The panels above the fold: throughput and one latency for each of two contexts; else those with the most rows.
 
     A panel with only one side does not answer the question.
     """

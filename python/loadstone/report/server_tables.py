@@ -1,4 +1,4 @@
-"""Tables of the servers under load: the resources that the servers of each variant, and each server, used."""
+"""Tables of the servers under load: the resources that they used, by variant and by server."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def tables(view: View) -> list[Table]:
 
 
 def tabulate_variants(view: View) -> Table:
-    """A row for each variant: its throughput, the resources that its servers used, and their counts."""
+    """A row for each variant: its throughput, the resources that its servers used, and counts such as regions."""
     keys = [key for key in view.variants if middle(view, key, "server.memory_max") is not None]
     # The metrics by column title.
     metrics = {"throughput": THROUGHPUT}
@@ -73,7 +73,7 @@ def tabulate_servers(view: View) -> Table:
         )
         groups.append(Rows(view.varying(key), rows))
     heads = columns("server", *(every[figure] for figure in used))
-    notes = ("Medians over the trials of each server: if servers differ between trials, they do not add up to the sum",)
+    notes = ("Medians over the trials of each server: they do not add up if servers differ between trials",)
     return Table("", heads, tuple(group for group in groups if group.rows), notes)
 
 

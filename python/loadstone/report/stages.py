@@ -43,7 +43,7 @@ def create_table(view: View) -> Table:
 
 
 def find_stages(trials: Sequence[TrialResult]) -> list[Stage]:
-    """The stages of the first trial with stages."""
+    """The stages of the first trial that has any."""
     return next((stages for trial in trials if (stages := stages_of(trial))), [])
 
 

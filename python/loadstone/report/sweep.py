@@ -13,7 +13,7 @@ from loadstone.report.view import View
 from loadstone.results.result_set import natural_key, variant_name
 from loadstone.results.value import THROUGHPUT
 
-# The columns of cassandra-stress and of the Hydra report, in the order and with the names of both.
+# The columns of cassandra-stress and of the Hydra report, in their order, each with both names.
 COLUMNS = {
     "operations": "operations (total_ops)",
     "throughput": "throughput (op/s)",
@@ -32,7 +32,7 @@ MERGED = "Percentiles come from the merged histograms of each trial; percentiles
 
 
 def describe_table(view: View) -> str:
-    """The origin of the figures. An imported tool may have merged percentiles, which then are withheld."""
+    """The origin of the figures. An imported tool may have merged percentiles, which are then withheld."""
     is_merged = not any("tool" in trial.facts or PERCENTILES_OF in trial.facts for trial in view.results.trials)
     return f"Medians of the repeats. {MERGED}" if is_merged else "Medians of the repeats."
 

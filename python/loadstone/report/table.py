@@ -15,7 +15,7 @@ Align = Literal["left", "right"]
 
 @dataclass(frozen=True)
 class TableCell:
-    """One cell of a table: a text, a smaller note after it, and optionally a verdict or a tone."""
+    """One cell of a table: its text, a smaller note after the text, and optionally a verdict or a tone."""
 
     text: str
     note: str = ""

@@ -19,8 +19,8 @@ PILOT_TITLE = "Pilot block (excluded from the results)"
 
 
 def table(view: View) -> Table:
-    """Trials in the order in which they ran; if there are too many, those with the worst verdicts, and then the
-    first."""
+    """Trials in the order in which they ran; if there are too many, the trials with the worst verdicts, and of these
+    the earliest."""
     trials = view.results.trials
     metrics = columns(view)
     notes: tuple[str, ...] = ()

@@ -135,7 +135,7 @@ class View:
         return tuple(pair for pair in key if pair[0] != self.dimension) if self.dimension else ()
 
     def value(self, key: VariantKey) -> str:
-        """The element of `values` that a variant has."""
+        """The entry of `values` for a variant."""
         return str(dict(key).get(self.dimension, "none")) if self.dimension else variant_name(key)
 
     def name(self, key: VariantKey) -> str:

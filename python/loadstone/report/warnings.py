@@ -17,11 +17,12 @@ from loadstone.results.result_set import variant_key, variant_name
 
 # The maximum number of messages printed for a check, which may have one for each trial; fewer for notes.
 MESSAGES_MAX = {severity: 2 if severity == Severity.NOTE else 4 for severity in Severity}
-# A separate number (not the 99 in p99), with its unit if the unit is scaled with the number.
+# The units that are scaled with their number.
 SCALES = {name: factor for scale in (units.DURATIONS, units.SIZES) for factor, name in scale}
 # The docs site, as an address or the folder of `make site`; without it, pages are named by their paths.
 SITE = "LOADSTONE_DOCS"
 PAGE = re.compile(r"\bdocs/([\w/-]+)\.md\b")
+# A separate number (not the 99 in p99), with its unit if the unit is scaled with the number.
 NUMBER = re.compile(rf"(?<![\w.])(\d[\d,]*(?:\.\d+)?)(?![\w.]\d)(?: ({'|'.join(SCALES)})\b)?")
 
 
@@ -61,7 +62,7 @@ def page_address(page: str) -> str | None:
 
 
 def replace_pages(text: str) -> str:
-    """A text in which the paths of pages become addresses, if a site is configured."""
+    """Text in which the paths of pages become addresses, if a site is configured."""
     return PAGE.sub(lambda match: page_address(match[0]) or match[0], text)
 
 
@@ -106,7 +107,7 @@ def warnings(judgement: Judgement, *, whole: bool = False) -> list[Warnings]:
 
 
 def name_owners(judgement: Judgement) -> dict[Finding, str]:
-    """The name of the variant or context that a finding concerns, for findings on one of several."""
+    """The name of the variant or context that a finding concerns, if there are several."""
     variants = judgement.variants if len(judgement.variants) > 1 else {}
     owners = {finding: variant_name(key) for key, every in variants.items() for finding in every}
     places: dict[Finding, set[VariantKey]] = {}

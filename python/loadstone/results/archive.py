@@ -100,7 +100,7 @@ def unpack_archive(path: Path) -> Folder:
             if total > shutil.disk_usage(directory.name).free:
                 message = f"{path} unpacks to {total:,} B, but {directory.name} has less free space"
                 raise LoadstoneError(message, "set TMPDIR to a directory with more space")
-            # Members usually lie below `<experiment>/<time>/`; without them, the folder gets these parents.
+            # Members usually lie below `<experiment>/<time>/`; `archive/1` replaces missing parents.
             depth = len(PurePosixPath(headers[0]).parts) - 1
             target = Path(directory.name, *("archive", "1")[: max(0, 2 - depth)])
             archive.extractall(target)

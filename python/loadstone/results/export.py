@@ -61,7 +61,7 @@ INTERVAL = {
 }
 HOST = {"run": "string", "host": "string", "fact": "string", "value": "string"}
 OBSERVED = "observed.jsonl"
-# The number of trials whose rows are converted together: a column's lists take several times the memory of its array.
+# The number of trials whose rows are converted together: Python lists take several times the memory of Arrow arrays.
 TRIALS_AT_ONCE = 250
 # The Arrow type of each type that `pack_column` can convert.
 PACKED: dict[type | None, str] = {str: "string", int: "int64", float: "float64"}
@@ -199,7 +199,7 @@ def join_chunks(chunks: Sequence[Any], kind: str) -> Any:
 
 
 def build_column(values: Sequence[Any], kind: str | None) -> Any:
-    """An Arrow array of the type `kind`; if it is None, of a type that fits all values. Other values become text."""
+    """An Arrow array of the type `kind`, or if None, of a type that fits all values; text if no such type fits."""
     import pyarrow as pa
 
     try:

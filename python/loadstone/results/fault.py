@@ -8,11 +8,10 @@ from typing import Any
 
 # The nouns for kinds whose names are not nouns.
 NOUNS = {"power": "power cut", "full": "full disk", "slow": "slowdown"}
-# The kind without a fault, and the kinds that end server processes: restarting them takes time, and CPU time of the
-# host.
+# The kind without a fault, and the kinds that end server processes: a restart takes time, and CPU time on the host.
 NONE = "none"
 ENDING_SERVERS = frozenset({"kill", "stop", "restart", "power"})
-# The fact of a fault whose effect only a command of the user verified, which may be wrong.
+# The fact of a fault whose effect was verified only by a user's command, which may be wrong.
 VERIFIED_BY = "verified_by"
 
 
@@ -24,7 +23,7 @@ class FaultRecord:
     answers again), settled (no remaining work). A fault that was not verified is treated as if it did not happen.
     """
 
-    # `kill`, `stop`, `pause`, `restart`, `power`, `cut`, `full`, `slow`; `none` is the twin.
+    # `kill`, `stop`, `pause`, `restart`, `power`, `cut`, `full`, `slow`; `none` in the twin.
     kind: str
     # The names of the servers. If they were drawn from a role, `role` names it.
     servers: tuple[str, ...]
@@ -39,8 +38,8 @@ class FaultRecord:
     ready_ns: int | None = None
     # The first instant at which a surviving server considered the victim down.
     detected_ns: int | None = None
-    # The instant since which the load generator had no usable connection to a victim, and the instant since which it
-    # had one to all such victims again.
+    # The instant at which the load generator lost its last usable connection to a victim, and the instant at which it
+    # was connected to all such victims again.
     unusable_ns: int | None = None
     usable_ns: int | None = None
     settled_ns: int | None = None
@@ -81,5 +80,5 @@ def borders_of(faults: Sequence[FaultRecord]) -> tuple[int, int | None]:
 
 
 def select_requested(faults: Sequence[FaultRecord]) -> Sequence[FaultRecord]:
-    """The faults without `none`."""
+    """The faults of all kinds except `none`."""
     return [fault for fault in faults if fault.kind != NONE]

@@ -3,7 +3,7 @@
     results/<name>/<UTC time>/
         folder.json        the format's version, the question, how the trials were ordered
         experiment.yaml    the experiment as run, with every default written out
-        environment.json   the hosts that it ran on
+        environment.json   the hosts of the run
         plan.jsonl         the trials in their planned order, a block per line
         pilot.json         the warm-up that the pilot block found; its trials, which do not count, are in pilot.jsonl
         values.jsonl       a trial per line: its variant, its figures, their units and sample counts
@@ -115,7 +115,7 @@ class Folder:
         return cls(path)
 
     def record_hosts(self, hosts: Sequence[Mapping[str, Any]]) -> None:
-        """Records the hosts of a fleet in environment.json, after this machine."""
+        """Records the hosts of a fleet in environment.json, after the entry for this machine."""
         environment = self._read_json("environment.json", [])
         own = {"role": "lab", **next(iter(environment.get("hosts", ())), {})}
         lines.replace_file(self.path / "environment.json", indent_json({**environment, "hosts": [own, *hosts]}))
@@ -269,7 +269,7 @@ class Folder:
         return list({result.trial: result for result in attempts if not result.was_interrupted}.values())
 
     def load_results(self) -> ResultSet:
-        """Reads everything except series and histograms. Raises LoadstoneError if it cannot be read."""
+        """Reads everything except series and histograms. Raises LoadstoneError if the folder cannot be read."""
         with pause_collector():
             return self._load_results()
 

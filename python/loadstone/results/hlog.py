@@ -1,4 +1,4 @@
-"""Histograms on disk: the interval log of HdrHistogram (format 1.3), which HdrHistogram's tools read.
+"""Histograms on disk, as interval logs of HdrHistogram (format 1.3), which HdrHistogram's tools read.
 
 There is one file per phase, with a line for each interval and type of operation. The tag is `READ`, with `-<status>`
 for failed operations, and `-response` for response times. Values, including the column Interval_Max, are in ns.
@@ -6,8 +6,8 @@ for failed operations, and `-response` for response times. Values, including the
 An interval contains the operations due in it (in a closed loop: sent in it), even if they complete later. Written lines
 are never changed, so an interval can have several lines with one tag, whose counts are added. The lines of a file are
 therefore not in chronological order. The last lines contain the operations of the whole window that never completed,
-with the tag `READ-CENSORED`; their values are the times for which the operations had waited. So every percentile can be
-computed from the file (loadstone.statistics.percentile).
+with the tag `READ-CENSORED`; their values are the times for which the operations had waited. Every percentile can
+therefore be computed from the file (loadstone.statistics.percentile).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Writer:
         self._spans: dict[int, tuple[int, int]] = {}
 
     def write_interval(self, interval: Interval) -> None:
-        """Adds an interval's histograms, and lines for operations due in earlier intervals that completed in it."""
+        """Adds an interval's histograms, and lines for its completed operations that were due in earlier intervals."""
         if not self._spans:
             start = (interval.unix_ns - interval.length_ns - interval.start_ns) / 1e9
             self._file.write(HEADER.format(unit=UNIT, start=start))

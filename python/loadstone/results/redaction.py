@@ -35,11 +35,11 @@ ADDRESS = re.compile(
     r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.]|\.\d)|(?<![\w:])(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{0,4}(?![\w:])",
     re.IGNORECASE,
 )
-# An absolute path in a text, also after an option's letter (`-I/srv/x`), but not part of a word, a fraction or a rate.
+# An absolute path in text, also after an option's letter (`-I/srv/x`), but not part of a word, a fraction or a rate.
 PATH = re.compile(
     r"(?:(?<![\w.+/@%~-])|(?<=\s-[A-Za-z]))(?:~[\w.-]*)?/[^\s\"'`,;:()<>|&*?\\\[\]{}=]+|/(?:home|Users)/[^\s\"'`,;:()<>|&*?=]+"
 )
-# Paths with spaces in a text: in quotes, or the whole value of a key. Also the paths of Windows.
+# Paths with spaces in text: in quotes, or as the whole value of a key. Also Windows paths.
 QUOTED_PATH = re.compile(r"(?<=')/[^'\n]+(?=')|(?<=\")/[^\"\n]+(?=\")")
 VALUE_PATH = re.compile(r"(?m)(?<=: )/[^\n,#\[\]{}'\"]* [^\n,#\[\]{}'\"]*$")
 WINDOWS_PATH = re.compile(r"(?<!\w)[A-Za-z]:\\[^\s\"'<>|]+")
@@ -58,7 +58,7 @@ HOSTS_KEY = re.compile(r"(?:[a-z]+_)?(?:hosts?|nodes?|servers?|engines?)")
 HOST_FIGURE = re.compile(r"((?:[\w.]+\.)?host\.)(.+?)(\.[a-z_]\w*(?:\.\d+)?)")
 # The files and directories of the result format, which keep their names even if a host has the same name.
 FORMAT_FILE = re.compile(r"trials|sources|[a-z]+(?:\.\d+)?(?:\.[a-z]+)?\.(?:hlog|jsonl?|yaml|log)")
-# The beginning of every histogram in base64.
+# The beginning of every base64-encoded histogram.
 HISTOGRAM = "HISTF"
 
 
@@ -99,11 +99,11 @@ class Redaction:
         return "".join(self._redact_line(line) for line in text.splitlines(keepends=True)).encode()
 
     def redact_member(self, name: str) -> str:
-        """The name of a file, below its folder, without the names of hosts."""
+        """A file's name below its folder, with host names and paths replaced."""
         return "/".join(part if FORMAT_FILE.fullmatch(part) else self.redact_text(part) for part in name.split("/"))
 
     def redact_text(self, text: str) -> str:
-        """A text without the names."""
+        """Text with host names and paths replaced."""
         for pattern in (self._blank_pattern, QUOTED_PATH, VALUE_PATH, WINDOWS_PATH):
             text = pattern.sub(lambda match: self._redact_path(match[0]), text)
         text = URL.sub(lambda match: match[1] + match[2] + (self._redact_path(match[3]) if match[3] else ""), text)
@@ -130,7 +130,7 @@ class Redaction:
         return self._redact_path(part) if is_path(part) else self.redact_text(part)
 
     def _redact_key(self, name: str, parent: str) -> str:
-        """A key of a mapping that has a key itself."""
+        """The redacted form of a key of the mapping that has the key `parent`."""
         is_host = HOSTS_KEY.fullmatch(parent) is not None and name.lower() in self._names
         return name if FORMAT_KEY.fullmatch(name) and not is_host else str(self._redact_part(name))
 
@@ -162,7 +162,7 @@ def parse_json(text: str) -> Any:
 
 
 def list_strings(text: str, suffix: str) -> Iterator[tuple[str, str]]:
-    """Yields each text in a file with its key: the values of JSON documents, and the lines of all other content."""
+    """Yields each string in a file with its key: the values of JSON documents, and the lines of all other content."""
     document = parse_json(text) if suffix == ".json" else None
     for part in text.splitlines() if document is None else [document]:
         value = part if document is not None else (parse_json(part) if part.lstrip().startswith("{") else None)
@@ -173,7 +173,7 @@ def list_strings(text: str, suffix: str) -> Iterator[tuple[str, str]]:
 
 
 def list_leaves(part: Any, key: str = "") -> Iterator[tuple[str, str]]:
-    """Yields each text in a document with its key; the names in a list of hosts have the key of the list."""
+    """Yields each string in a document with its key; the names in a list of hosts have the key of the list."""
     if isinstance(part, dict):
         for name, value in part.items():
             yield "", name
@@ -186,7 +186,7 @@ def list_leaves(part: Any, key: str = "") -> Iterator[tuple[str, str]]:
 
 
 def names_in(key: str, text: str) -> Iterator[str]:
-    """The host names and addresses in a text."""
+    """The host names and addresses in a string."""
     if KEY.fullmatch(key):
         yield from find_hosts(text)
     for match in SETTING.finditer(text):
@@ -221,7 +221,7 @@ def find_hosts(text: str) -> Iterator[str]:
 
 
 def is_address(text: str) -> bool:
-    """Whether a text is an IP address."""
+    """Whether a string is an IP address."""
     try:
         ipaddress.ip_address(text)
     except ValueError:

@@ -40,7 +40,7 @@ class Question:
     __pydantic_config__: ClassVar = FINITE
 
     text: str = ""
-    # The compared dimension, and the baseline of all other values (None: the first value seen).
+    # The compared dimension, and its value that is the baseline (None: the first value seen).
     by: str | None = None
     baseline: Scalar | None = None
     # The compared metrics; if empty, the DEFAULT_METRICS that were measured.
@@ -182,7 +182,7 @@ def order_metrics(trials: Iterable[TrialResult], requested: Sequence[str]) -> tu
     """The measured metrics to compare; the first is confirmatory and determines stopping, the claim and the chart.
 
     They are the `requested` metrics, else the DEFAULT_METRICS of at least two variants, else the figures for which more
-    is better, else means, else the first figure that can be compared. Blocks of different sizes also have bandwidths.
+    is better, else means, else the first figure that can be compared. If block sizes differ, bandwidths are added.
     At a set rate, every system's throughput equals the rate, so a latency decides and throughput is last.
     """
     every = list(trials)
@@ -190,7 +190,7 @@ def order_metrics(trials: Iterable[TrialResult], requested: Sequence[str]) -> tu
     metrics = [metric for metric in requested if metric in known]
     if not requested:
         shared = {metric: known[metric] for metric in list_shared(every)}
-        # Variants may share only figures that are neither better nor worse.
+        # Variants may share only figures without a better direction.
         known = shared if any(better_direction(metric, value.unit) for metric, value in shared.items()) else known
         metrics = [metric for metric in DEFAULT_METRICS if metric in known]
         if len({trial.facts.get("block_size") for trial in every}) > 1:
@@ -209,7 +209,7 @@ def order_metrics(trials: Iterable[TrialResult], requested: Sequence[str]) -> tu
 
 
 def list_shared(trials: Sequence[TrialResult]) -> list[str]:
-    """The metrics that at least two variants have, or any metric of the only variant, variant by variant."""
+    """The metrics that at least two variants have, or all metrics of the only variant, in order of first appearance."""
     metrics_of: dict[tuple[tuple[str, Scalar], ...], dict[str, None]] = {}
     for trial in trials:
         if trial.values:

@@ -28,7 +28,7 @@ class Stage:
 
     @property
     def prefix(self) -> str:
-        """The prefix of the metrics of the stage's figures."""
+        """The prefix of the stage's metrics."""
         return f"stage{self.number}."
 
     @property

@@ -42,7 +42,7 @@ class Series:
     # In trials with faults and a rate: operations due in the interval that succeeded, before and after their deadline.
     good: tuple[int, ...] = ()
     late: tuple[int, ...] = ()
-    # The total time for which the servers' garbage collectors stopped them, added over the servers.
+    # The time for which garbage collectors paused servers, summed over the servers.
     gc_ns: tuple[int, ...] = ()
 
     @property
@@ -82,7 +82,7 @@ SERIES_OPTIONAL = frozenset({"due", "ended", "good", "late", "gc_ns"})
 
 
 class FileName:
-    """Makes pydantic refuse a text that is not the name of a file, because it may lead to another directory."""
+    """Makes pydantic refuse strings that are not file names, because they may lead to another directory."""
 
     @staticmethod
     def __get_pydantic_core_schema__(_: Any, __: Any) -> Any:
@@ -143,7 +143,7 @@ class TrialResult:
     statuses: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     # `done`, `stopped`, `lease`, `failed`, `lost` (the engine disappeared) or `interrupted` (the lab exited).
     end: str = "done"
-    # The engine's notes on its own faults, and on other problems.
+    # The engine's notes on its own errors and on other problems.
     notes: tuple[Note, ...] = ()
     # Position in the experiment's order, from 0; None if unknown.
     order: int | None = None
@@ -204,7 +204,7 @@ class TrialResult:
 
     @classmethod
     def from_line(cls, line: bytes) -> TrialResult:
-        """Reads a line in a quarter of the time of `from_json`. Raises ValueError or OverflowError if it is invalid."""
+        """Reads a line four times as fast as `from_json`. Raises ValueError or OverflowError if it is invalid."""
         if b"NaN" in line or b"Infinity" in line:
             raise ValueError("NaN and Infinity are neither JSON nor figures")
         return parse_document(cls, line)

@@ -1,1 +1,1 @@
-"""One check per file: a pure function over results that finds problems. Each has a page in docs/checks/."""
+"""Checks, one per file: pure functions that find problems in results. Each check has a page in docs/checks/."""

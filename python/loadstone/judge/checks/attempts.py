@@ -30,7 +30,7 @@ LOST_ENDS = {
 }
 # This many interrupted attempts or more are not a coincidence.
 INTERRUPTED_MIN = 4
-# This many times as many interruptions as of any other side are not a coincidence either.
+# A side with this many times the interruptions of any other side is not a coincidence either.
 INTERRUPTED_TIMES = 4
 
 
@@ -83,7 +83,7 @@ def is_requested(trial: TrialResult, note: Note) -> bool:
 def find_interrupted(trials: Sequence[TrialResult], of_side: int, elsewhere: int) -> Iterator[Finding]:
     """Attempts at a variant that the user interrupted; a few are considered an accident.
 
-    `of_side`: the interruptions at all variants with the same compared value; `elsewhere`: the most at another value.
+    `of_side`: the interruptions at all variants with the same compared value; `elsewhere`: the most for another value.
     """
     if count := sum(trial.interruptions for trial in trials):
         is_unequal = of_side >= max(INTERRUPTED_MIN, INTERRUPTED_TIMES * elsewhere)

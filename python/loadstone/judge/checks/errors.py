@@ -15,7 +15,7 @@ NAME = "errors"
 # The phases by the prefix of their figures, each with the noun for its operations.
 MEASURED, LOAD = "", "load."
 PHASES = {MEASURED: "operation", LOAD: "operation of the load"}
-# The share of failures among the operations of one kind that makes a trial invalid.
+# A trial is invalid if more than this share of one kind of operation failed.
 KIND_SHARE = 0.1
 UNCLOSED_HINT = "see the store's log; a session that does not close has not confirmed its last writes"
 # The figure that counts reads of rows that were never written.
@@ -49,7 +49,7 @@ def check_phase(trial: TrialResult, prefix: str, settings: Settings) -> Iterator
     if prefix == MEASURED and (outside := faults.outside_counts(trial, "failed")) is not None:
         # Failures during a requested fault, including operations in flight when it began, are its result.
         (count, every), retried, what = outside, 0.0, "operation outside the fault"
-        # Reads of lost records find nothing after the fault. Before it, they are failures.
+        # After the fault, reads of lost records find nothing. Before the fault, such reads are failures.
         lost = min(faults.count_lost_reads(trial), trial.value("after.failed") or 0)
         count = max(count - (trial.value("before.interrupted") or 0) - lost, 0)
     if count + retried <= 0:
@@ -99,7 +99,7 @@ def through_fault(trial: TrialResult) -> Iterator[Finding]:
 
 
 def describe_missing(trial: TrialResult, missing: float, count: float) -> str:
-    """A text on reads that found no row and the partitions that the load wrote; `count`: failures in the window."""
+    """A clause on reads that found no row, and on partitions that the load wrote; `count`: failures in the window."""
     written = trial.value("partitions_written")
     reads = f"; {units.count_noun(missing, 'read')}{' (warm-up included)' if missing > count else ''} found no row"
     if wrote_all(trial):
@@ -114,7 +114,7 @@ def wrote_all(trial: TrialResult) -> bool:
 
 
 def list_failing_operations(trial: TrialResult) -> Iterator[str]:
-    """The kinds of operations with a large share of failures, even if it is a small share of all operations."""
+    """The kinds of operations with a large share of failures, even if these are a small share of all operations."""
     for operation, counts in trial.statuses.items():
         every, bad = sum(counts.values()), count_failed(trial, operation.lower())
         if operation.lower() not in OUTSIDE_LOAD and every and bad / every > KIND_SHARE:

@@ -21,7 +21,8 @@ MISSED, NOT_LIFTED, BYSTANDER = "fault-missed", "not-lifted", "bystander-hit"
 UNSTEADY, NOT_RECOVERED = "before-unsteady", "not-recovered"
 RETRIES, SHARED, FAILURES = "hidden-retries", "shared-host", "fault-errors"
 SIDES = "sides-differ"
-# The largest delay of a fault, as a share of its length (but at least `DELAY_MIN_NS`); without a lift, in ns.
+# The maximum delay of a fault: a share of the fault's length, but at least `DELAY_MIN_NS`; without a lift, an absolute
+# delay.
 DELAY_SHARE_MAX, DELAY_MIN_NS, DELAY_MAX_NS = 0.1, 2e8, 1e9
 BUSY = "the host was too busy: repeat the trial while other programs are idle"
 SLOW_VERIFY = "the fault starts when `verify` succeeds: use commands that finish sooner, or repeat on an idle host"
@@ -158,7 +159,7 @@ def unsteady_finding(trial: TrialResult, message: str, hint: str) -> Finding:
 
 
 def check_recovery(trial: TrialResult) -> Iterator[Finding]:
-    """A finding on a recovery that was not reached, or not observed for long enough; in the twin, it shows noise."""
+    """A finding on a recovery that was not reached, or not observed for long enough; on the twin, it means noise."""
     recovered = trial.values.get("recovered")
     if recovered is None:
         return

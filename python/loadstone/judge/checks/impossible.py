@@ -33,7 +33,7 @@ VERBS = {"read": "read", "write": "wrote", "append": "appended"}
 FIGURES_MIN, DIGITS_MIN = 3, 9
 # In this many repeats, a figure with this many digits is not constant by chance.
 CONSTANT_MIN, CONSTANT_DIGITS_MIN = 3, 5
-# A measured rate of at least this multiple of its resolution varies between repeats.
+# A measured rate that is at least this many times its resolution varies between repeats.
 ROUND_STEPS_MIN = 1000
 MEMORY = "the data came from the page cache: read several times more than memory holds, or drop the caches first"
 WRONG = "the figure or the stated speed is wrong: measure the device again, and check which processes moved these bytes"
@@ -70,7 +70,7 @@ class Speed:
 
 
 def check_plausibility(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
-    """Speeds beyond the limits that facts state, and figures that contradict each other."""
+    """Finds speeds beyond the limits that facts state, and figures that contradict each other."""
     here = (trial.trial,)
     for speed in list_speeds(trial):
         yield from speed.find_excess(settings, here)
@@ -84,7 +84,7 @@ def check_plausibility(trial: TrialResult, settings: Settings) -> Iterator[Findi
 
 
 def check_mean(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding]:
-    """The same check for the mean of a variant, which is the figure that users publish."""
+    """Compares the mean speed of a variant, which is the figure that users publish, with the limit."""
     speeds_by_metric: dict[str, list[Speed]] = {}
     for trial in trials:
         for speed in list_speeds(trial):
@@ -97,7 +97,7 @@ def check_mean(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Fi
 
 
 def find_duplicate_repeats(trials: Sequence[TrialResult], levels: LevelsOfTrials) -> Iterator[Finding]:
-    """Repeats of a variant that are equal to the last digit, which indicates that one run was counted twice."""
+    """Findings on repeats of a variant that are equal to the last digit, as if one run had been counted twice."""
     for first, again in find_copies(trials, levels):
         message = f"repeats {first.repeat} and {again.repeat} have the same figures to the last digit"
         hint = "one run is counted twice: import each run once"
@@ -105,7 +105,7 @@ def find_duplicate_repeats(trials: Sequence[TrialResult], levels: LevelsOfTrials
 
 
 def find_constant_figures(trials: Sequence[TrialResult]) -> Iterator[Finding]:
-    """A figure that is equal in all repeats and has too many digits to be equal by chance: a mean was copied.
+    """Findings on figures that are equal in all repeats, with too many digits to be chance: a mean was copied.
 
     If only the first repeat differs, all later repeats may have printed a stored result.
     """
@@ -135,7 +135,7 @@ def find_constant_figures(trials: Sequence[TrialResult]) -> Iterator[Finding]:
 
 
 def find_shared_runs(pair: Pair, levels: LevelsOfTrials) -> Iterator[Finding]:
-    """Equal figures on both sides of a comparison, which indicate that a run is compared with itself."""
+    """A finding if both sides of a comparison have equal figures, as if a run were compared with itself."""
     baselines = {trial.trial for trial in pair.baselines}
     copied_trials = find_copies([*pair.baselines, *pair.contenders], levels)
     shared = [
@@ -150,7 +150,10 @@ def find_shared_runs(pair: Pair, levels: LevelsOfTrials) -> Iterator[Finding]:
 
 
 def find_copies(trials: Sequence[TrialResult], levels: LevelsOfTrials) -> Iterator[tuple[TrialResult, TrialResult]]:
-    """Pairs of trials with equal figures: the earlier trial and its copy. A copied log's total may have been edited."""
+    """Pairs of trials with equal figures: the earlier trial and its copy.
+
+    In logs of other tools, equal latencies and levels suffice, because the total of a copied log may have been edited.
+    """
     trial_of: dict[tuple[tuple[str, float], ...], TrialResult] = {}
     for trial in trials:
         figures = tuple(sorted((metric, value.value) for metric, value in trial.values.items()))
@@ -205,7 +208,7 @@ def list_speeds(trial: TrialResult) -> Iterator[Speed]:
 
 
 def limit_bandwidth(trial: TrialResult, metric: str, value: Value) -> Iterator[Speed]:
-    """A bandwidth with the device's limit in its direction; without a direction, with the limit of the faster one."""
+    """A bandwidth with the device's limit in its direction; without a direction, with the higher of both limits."""
     operation, last = split_metric(metric)
     if last != BANDWIDTH or operation.startswith("load."):
         return

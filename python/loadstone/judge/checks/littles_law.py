@@ -24,7 +24,7 @@ from loadstone.results.trial_result import TrialResult
 NAME = "littles-law"
 # The completion time of the last file, if the work has a fixed size: a client without a file is idle, not at fault.
 LAST_DONE = "dfsio.last_done"
-# The fact with the number of operations that a client sends together; tools that may not print this number.
+# The fact with the number of operations that a client sends together, and the tools that may not print this number.
 PIPELINE = "pipeline"
 PIPELINING = ("redis-benchmark", "memtier")
 # The known means must cover at least this share of the operations.
@@ -82,13 +82,13 @@ def check_littles_law(trial: TrialResult, settings: Settings) -> Looks:
 
 
 def window_edge(trial: TrialResult) -> float:
-    """The most that operations completed after the window add to L, as the engine counts operations by sending time."""
+    """The maximum that operations completed after the window add to the result: the engine counts them when sent."""
     longest, window = trial.value(f"{ALL}.max"), trial.value("runtime")
     return longest / window if "engine" in trial.facts and longest and window else 0.0
 
 
 def mean_ns(trial: TrialResult) -> tuple[float, float] | None:
-    """Bounds on the mean latency of all operations, ns: its last digit may be rounded, or the shares may be unknown."""
+    """Bounds on the mean latency of all operations, ns: the last digit may be rounded, or shares may be unknown."""
     if (mean_of_all := trial.values.get(f"{ALL}.mean")) is not None:
         half = mean_of_all.resolution / 2
         return max(mean_of_all.value - half, 0.0), mean_of_all.value + half

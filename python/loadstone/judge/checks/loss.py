@@ -1,4 +1,4 @@
-"""loss: whether acknowledged writes were lost through a fault, and whether the setting allows that.
+"""loss: whether acknowledged writes were lost in a fault, and whether the setting allows the loss.
 
 Findings: `lost-writes`, `lost-as-allowed`, `stale`, `phantom`, `corrupt`. `count_losses` estimates the frequency
 of losses over all repeats, since a single fault proves nothing.
@@ -111,7 +111,7 @@ def describe_bound(guarantee: Guarantee) -> str:
 
 
 def stale_finding(trial: TrialResult, stale: float) -> Finding:
-    """A finding on writes that only the strongest consistency level returns; suspect if the levels exclude that."""
+    """A finding on writes that only the strongest consistency level returns; suspect if R + W > RF rules this out."""
     writes = units.count_noun(stale, "acknowledged write is missing", "acknowledged writes are missing")
     text = f"{writes} at the workload's consistency level, but not at the strongest"
     remembered = all(fault.kind in REMEMBERING | {NONE} for fault in trial.faults)

@@ -118,8 +118,8 @@ def find_common_drift(
     """A finding if all repeats drift in the same direction, which is not chance, however small each drift is.
 
     The test is a t test on the logarithms of the level inside a part of the window ÷ the level outside. A trend that
-    changes by some share over the window changes by half of it between the halves; a step in a quarter counts in
-    full. Repeats that drift on their own (`jumps`) could hide a change common to the other repeats, so the other
+    changes by some share over the window changes by half of this share between the halves; a step in a quarter counts
+    in full. Repeats that drift on their own (`jumps`) could hide a change common to the other repeats, so the other
     repeats are also tested alone.
     """
     effect = log1p(settings.check_threshold(NAME, "effect"))
@@ -188,7 +188,7 @@ def find_unsteadiness(
         # The ends of the fitted line are clipped at 0, because a figure cannot be negative.
         first, last = [max(assessment.level * (1 + side * assessment.trend_share / 2), 0.0) for side in (-1, 1)]
         ends.append((first, last))
-        # Readers can verify means, but not the ends of a line; a line that contradicts them is printed instead.
+        # Readers can verify means, but not the ends of a line, so the line is printed only if it contradicts the means.
         quarter = max(len(points) // 4, 1)
         levels = fmean(points[:quarter]), fmean(points[-quarter:])
         spans = "from the first quarter of the window to the last"

@@ -70,7 +70,7 @@ def check_page_cache(trial: TrialResult, settings: Settings) -> Looks:
                 message = f"the device served at most {served:,.0f} of {every}: at least {least} came from memory"
         yield Finding(NAME, severity, message, HINT, here, size=1 - share)
     elif claimed and counted is None and has_small_reads(trial, returned):
-        # Every observed device counts its reads, but scans and several jobs of fio have no `read.count`.
+        # Every observed device counts its reads, but scans, and fio with several jobs, have no `read.count`.
         is_lacking = "device.reads" not in trial.values
         yield NotLooked(NAME, "the reads that the device served were not counted", always_known=is_lacking)
 

@@ -85,8 +85,8 @@ def check_rate_outside_fault(trial: TrialResult, settings: Settings) -> Looks:
 def has_queue(trial: TrialResult, missed: float) -> bool:
     """Whether the response times show that the missing operations waited in a queue.
 
-    At the end, the system would need the missed share of the run to work off such a queue, and the p99 is nearly as
-    long. Operations that were missed because the tool started late or stopped early do not delay other operations.
+    At the end, the system would need the missed share of the run time to work off such a queue, and the p99 would be
+    nearly as long. Operations that were missed because the tool started late or stopped early delay no other operation.
     """
     backlog_ns = missed * (trial.value("runtime") or 0.0)
     slowest_ns = max((value.value for metric, value in trial.values.items() if metric.endswith(".p99")), default=0.0)
@@ -94,7 +94,7 @@ def has_queue(trial: TrialResult, missed: float) -> bool:
 
 
 def check_series(trial: TrialResult, series: Series, settings: Settings) -> Looks:
-    """A finding on response times that rise over the window, since more operations are due than completed."""
+    """A finding on response times that rise over the window, because more operations fall due than complete."""
     if trial.loop != "open" or not series.length_seconds:
         return
     if not series.p50_ns and not series.p99_ns:
@@ -268,7 +268,7 @@ def engine_overhead(trials: Sequence[TrialResult]) -> tuple[float, float]:
     """The engine's own time for an operation of an embedded store in a closed loop (0 if unknown), and the total, ns.
 
     The driver is probed on the null store before each trial. Disturbances can only make a probe longer, so the
-    shortest probe of the variant is compared with the median of its times per operation.
+    shortest probe of the variant is compared with the median of the variant's times per operation.
     """
     known = [
         (trial, cost, whole_ns) for trial in trials for cost, whole_ns in [(trial.value("driver"), operation_ns(trial))]

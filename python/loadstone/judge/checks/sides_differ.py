@@ -54,7 +54,7 @@ JOB_MEMORY = "work.job.memory_bytes"
 LENGTHS_MAX = 1.25
 # The maximum number of values of a side, and of differences, in a message.
 VALUES, DIFFERENCES = 4, 6
-# The mix of a single repeat is known less precisely than the mix of a side.
+# A single repeat's mix is known less precisely than a side's, so its tolerance is larger by this factor.
 COARSE = 5
 
 # Facts of the work that follow from figures, or that other findings cover.
@@ -95,7 +95,7 @@ def fact_differences(
 ) -> Iterator[Finding]:
     """Findings on facts that differ between the sides or between repeats, as after a resume.
 
-    `further`: texts on other differences. The operations of an overloaded trial follow from the load, so a search
+    `further`: clauses on other differences. The operations of an overloaded trial follow from the load, so a search
     compares only the facts.
     """
     unlike: dict[Severity, list[str]] = {Severity.SUSPECT: [], Severity.INVALID: [], Severity.NOTE: []}
@@ -149,7 +149,7 @@ def list_partly_known(pair: Pair, sides: Sequence[Records]) -> Iterator[str]:
 
 
 def find_reused_results(pair: Pair, settings: Settings) -> Iterator[Finding]:
-    """Findings on a first repeat that differs greatly from all later repeats of its side: they may reuse its result.
+    """Findings on a first repeat that differs greatly from all later repeats of its side, which may reuse its result.
 
     If the first repeats of both sides differ, this is a warm-up. Trials of Loadstone's engine reuse nothing.
     """
@@ -171,7 +171,7 @@ def find_reused_results(pair: Pair, settings: Settings) -> Iterator[Finding]:
 
 
 def is_first_apart(figures: Sequence[float]) -> bool:
-    """Whether the first of enough figures differs from all later figures by more than REUSED."""
+    """Whether there are enough figures, and the first differs from all later figures by more than the factor REUSED."""
     return (
         len(figures) >= REPEATS_MIN
         and min(figures) > 0
@@ -180,7 +180,7 @@ def is_first_apart(figures: Sequence[float]) -> bool:
 
 
 def find_equal_values(pair: Pair) -> Iterator[Finding]:
-    """A finding on compared values that are one setting in two spellings; names of systems and runs are no settings."""
+    """A finding on compared values that are one setting in two spellings; system and run names are not settings."""
     values = pair.baseline, pair.contender
     if len(set(map(normalize_spelling, values))) == 1 and pair.by not in USUAL:
         message = f"{pair.by} is the same on both sides ({' and '.join(map(repr, values))})"
@@ -212,7 +212,7 @@ def fact_groups(name: str, pair: Pair) -> Iterator[str]:
     """The groups of facts that a fact belongs to."""
     if name in GUARANTEES or (not pair.is_one_run and DURABLE.match(name)):
         return
-    # A queue depth that fio capped is no intended consequence of the I/O engine.
+    # A queue depth that fio capped is not an intended consequence of the I/O engine.
     is_depth = name.rpartition(".")[2] == fio_options.DEPTH
     if is_depth and any(note.name == fio_options.CAPPED for trial in chain(*pair.sides) for note in trial.notes):
         return
@@ -312,7 +312,7 @@ def values_differ(name: str, first: Sequence[Scalar], second: Sequence[Scalar], 
 
 
 def differ_in_length(pair: Pair, sides: Sequence[Records], settings: Settings) -> bool:
-    """Whether windows differ for a reason other than the speed of the sides at the same work."""
+    """Whether windows differ for a reason other than the speed at which the sides did equal work."""
     if any(facts.get("work") in FIXED_WORK for facts in chain(*sides)):
         return False
     counts = [[float(facts["operations"]) for facts in side if "operations" in facts] for side in sides]
@@ -326,7 +326,7 @@ def differ_in_length(pair: Pair, sides: Sequence[Records], settings: Settings) -
 
 
 def mix_differences(pair: Pair, settings: Settings) -> Iterator[str]:
-    """Texts on different shares of operations, between the sides or between repeats, unless facts state the mix."""
+    """Clauses on different shares of operations, between the sides or between repeats, unless facts state the mix."""
     most, (first, second) = settings.check_threshold(NAME, "mix"), map(operation_mix, pair.sides)
     misses = [[share for trial in trials if (share := trial.value("misses")) is not None] for trials in pair.sides]
     if all(misses) and abs(median(misses[0]) - median(misses[1])) > most:
@@ -348,7 +348,7 @@ def mix_differences(pair: Pair, settings: Settings) -> Iterator[str]:
 
 
 def cache_differences(pair: Pair, settings: Settings) -> Iterator[str]:
-    """A text if reads came from the device on one side, and from the page cache on the other."""
+    """A clause if reads came from the device on one side, and from the page cache on the other."""
     sides = [
         [share for trial in trials if (share := page_cache.share_from_device(trial)) is not None]
         for trials in pair.sides

@@ -46,7 +46,7 @@ def name_stage(outcome: Finding | NotLooked, stage: Stage, follows: bool) -> Fin
 
 
 def fill_pauses(trial: TrialResult, series: Series) -> Series:
-    """The series without the pauses of the load, which are not stalls of the system."""
+    """The series with the load's pauses marked as busy, because they are not stalls of the system."""
     pauses = [stage for stage in stages_of(trial) if stage.is_pause]
     ended = series.ended or (0,) * len(series.start_seconds)
     busy = tuple(

@@ -17,7 +17,7 @@ P999 = ".p99.9"
 
 
 def check_stalls(trial: TrialResult, series: Series, settings: Settings) -> Looks:
-    """The longest series of intervals in which no operation completed, successfully or not."""
+    """A finding on the longest sequence of intervals in which no operation completed, successfully or not."""
     start, length = longest_silence(series)
     tail = p999_ns(trial, settings)
     percentiles = settings.check_threshold(NAME, "percentiles")
@@ -35,7 +35,7 @@ def check_stalls(trial: TrialResult, series: Series, settings: Settings) -> Look
 
 
 def check_slowest(trial: TrialResult, settings: Settings) -> Looks:
-    """Without a time series: an operation that took a large part of the run, as all operations do during a stall."""
+    """Without a time series: a finding if one operation took a large part of the run, as happens in a stall."""
     tail, runtime = p999_ns(trial, settings), trial.value("runtime")
     measured = ((metric, value) for metric, value in trial.values.items() if not metric.startswith("load."))
     slowest = max((value.value for metric, value in measured if metric.endswith(".max")), default=0.0)

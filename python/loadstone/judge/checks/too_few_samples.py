@@ -46,7 +46,7 @@ def is_requested(metric: str, settings: Settings) -> bool:
 
 
 def too_few(n: int) -> str:
-    """A text on the conclusions that this number of repeats does not allow."""
+    """The conclusions that this number of repeats does not allow, as text."""
     return "n=1: no interval" if n == 1 else f"n={n}: no interval, no claim possible"
 
 

@@ -18,7 +18,7 @@ WRITES = frozenset({"insert", "update", "delete", "write", "counter_write"})
 
 
 def check_verification(trial: TrialResult, settings: Settings) -> Looks:
-    """Finds wrong values, missing verification if the file requests it, and too many reads that cannot be judged.
+    """Finds wrong values, requested verification that is missing, and too many reads that cannot be judged.
 
     If a ledger proves nothing, the check could not run.
     """
@@ -66,7 +66,7 @@ LOST = {
         "field contains a value that no write of the trial wrote",
         "fields contain a value that no write of the trial wrote",
     ),
-    "other_run": ("field contains a value of another run", "fields contain a value of another run"),
+    "other_run": ("field contains a value from another run", "fields contain a value from another run"),
     "phantom": (
         "field contains a write that was refused or never sent",
         "fields contain a write that was refused or never sent",
@@ -144,7 +144,7 @@ def count_verified(trial: TrialResult) -> tuple[float, float]:
     if checked is None:
         checked = sum(statuses.values())
     if trial.faults and statuses:
-        # YCSB counts a failed read as a wrong value, although it returned none. A missing record is wrong.
+        # YCSB counts a failed read as a wrong value, although the read returned none. A missing record is wrong.
         reads = trial.statuses.get("READ", {})
         failed_reads = sum(count for status, count in reads.items() if status not in NO_FAILURES | {"NOT_FOUND"})
         return max(checked - failed_reads, 0), max(wrong - failed_reads, 0)

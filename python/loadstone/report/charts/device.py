@@ -1,4 +1,4 @@
-"""The work of the devices for each operation: bytes read, bytes written, write amplification."""
+"""Device work per operation: bytes read, bytes written, write amplification."""
 
 from __future__ import annotations
 

@@ -24,9 +24,9 @@ from loadstone.results.trial_result import Series, TrialResult
 
 # The maximum number of points in a line.
 POINTS_MAX = 150
-# The maximum number of points of a line that show its mark.
+# The maximum number of marked points in a line.
 MARKS_MAX = 6
-# Of the bars above this share of the highest bar, the middle one has the mark of its outcome.
+# An outcome's mark is on the middle one of its bars above this share of its highest bar.
 HIGHEST = 0.95
 Legend = tuple[tuple[str, int], ...]
 # The outcomes of operations, and their colours: green for operations in time, red for failed operations.

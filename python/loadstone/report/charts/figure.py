@@ -84,7 +84,7 @@ def legend(view: View, used: Iterable[str]) -> tuple[tuple[str, int], ...]:
 
 
 def limits(view: View, panels: int, of: int, *, apart: bool = True) -> str:
-    """A sentence on the omissions of a figure, or nothing; `apart`: each compared value is drawn separately."""
+    """A sentence on the omissions of a figure, if any; `apart`: each compared value is drawn separately."""
     reasons = []
     if apart and len(view.values) > SERIES_MAX:
         reasons.append(f"{SERIES_MAX} of {len(view.values):,} variants are drawn")
@@ -139,13 +139,13 @@ def decade_domain(numbers: Iterable[float]) -> list[float]:
 
 
 def scale_of(entries: Sequence[tuple[str, int]]) -> alt.Scale:
-    """The colours of a legend of names other than the compared values; the theme sets them for each colour scheme."""
+    """The colours of a legend whose names are not compared values; the theme defines them for each colour scheme."""
     names = {number: name for name, number in entries}
     return alt.Scale(domain=[names.get(number, f"unused {number}") for number in range(SERIES_MAX)])
 
 
 def shape_of(entries: Sequence[tuple[str, int]]) -> alt.Shape:
-    """The marks of a legend of names other than the compared values."""
+    """The marks of a legend whose names are not compared values."""
     names, shapes = [name for name, _ in entries], [SHAPES[number] for _, number in entries]
     return alt.Shape("name:N", scale=alt.Scale(domain=names, range=shapes), legend=None)
 

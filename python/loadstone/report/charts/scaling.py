@@ -29,7 +29,7 @@ from loadstone.statistics.knee import Knee
 
 # The number of points of the fitted curve.
 POINTS = 64
-# The latencies that have a panel each, below throughput; they cover all operations, or else the first operation that
+# The latencies that each have a panel, below throughput; they cover all operations, or else the first operation that
 # has them.
 STATISTICS = ("p99", "p50", "max")
 LOADS_MIN = 2
@@ -75,7 +75,7 @@ class Line:
             return None
         if (decision := outcome.decision_at(load)) is not None:
             return decision.go
-        # Earlier searches may have tried loads that this one did not decide.
+        # Earlier searches may have tried loads that this search did not decide.
         votes = [sample.meets for sample in samples if not sample.invalid]
         return sum(map(bool, votes)) * 2 > len(votes)
 

@@ -1,4 +1,4 @@
-"""The look of charts: colours, fonts and lines, for the page (as CSS variables, so that they follow its colour scheme)
+"""The style of charts: colours, fonts and lines, for the page (as CSS variables, so that they follow its colour scheme)
 and for chart files.
 """
 

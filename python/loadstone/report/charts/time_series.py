@@ -24,7 +24,7 @@ from loadstone.results.trial_result import Series
 LINES_MAX = 60
 # Between lines closer than this ratio, there is no room for a name.
 APART = 4
-# The minimum share of an interval in which garbage collectors pause, to be marked.
+# An interval is marked if garbage collectors pause for at least this share of it.
 PAUSED_MIN = 0.02
 HEIGHT = 170
 
@@ -241,7 +241,7 @@ def chart(
 
 
 def pause_layers(paused: Sequence[Row], edge: alt.X) -> Iterator[alt.Chart]:
-    """A mark at the lower edge for each interval with pauses, the darker, the larger their share."""
+    """A mark at the lower edge for each interval with pauses; the larger their share, the darker the mark."""
     if paused:
         marks = (
             plot(paused)
@@ -306,5 +306,5 @@ def caption(view: View, charted: ChartedSeries, kinds: Sequence[Kind], seconds: 
     if any(stages_of(view.variants[key][0]) for key in charted.of):
         text += " The numbered bands are stages; the dashed line is the requested rate."
     if any(pause_rows(lines) for lines in charted.of.values()):
-        text += " Marks at the lower edge are intervals in which servers collected garbage, the darker, the longer."
+        text += " Marks at the lower edge are intervals in which servers collected garbage; darker means longer."
     return text + figure.limits(view, panels, charted.variants)

@@ -16,7 +16,7 @@ PIPE_WIDTH = 200
 
 
 class PlainConsole(Console):
-    """A console for texts from files: they are not markup, emoji or control sequences; only styles are."""
+    """A console for text from files, in which markup, emoji codes and control sequences have no effect."""
 
     def __init__(self, *, stderr: bool = False, **options: Any) -> None:
         stream = sys.stderr if stderr else sys.stdout
@@ -25,7 +25,7 @@ class PlainConsole(Console):
         super().__init__(file=file, stderr=stderr, highlight=False, markup=False, emoji=False, **options)
 
     def render(self, *arguments: Any, **options: Any) -> Iterable[Segment]:
-        """The segments of a text or table; those without control codes have no control characters."""
+        """The segments of text or a table; control characters are replaced, except in Rich's own control segments."""
         for segment in super().render(*arguments, **options):
             text, style, control = segment
             yield segment if control or text.isprintable() else Segment(replace_controls(text), style)

@@ -50,7 +50,7 @@ def repeats(judgement: Judgement, metric: str) -> Table | None:
 
 
 def figures(cell: Cell, numbers: list[int]) -> list[str]:
-    """The repeats of a cell, their average, and the largest distance from it."""
+    """The repeats of a cell, their average, and the largest deviation from the average."""
     samples, mean = dict(cell.samples), fmean_of(cell)
     texts = dict(zip([*samples, 0], units.format_alike([*samples.values(), mean], cell.unit), strict=True))
     variation = max(abs(value / mean - 1) for value in samples.values()) if mean else 0.0

@@ -140,7 +140,7 @@ def create_frame(title: str) -> Table:
 
 
 def render_search(result: Search) -> list[Table | Text]:
-    """The table of a search's probes, and why it stopped."""
+    """The table of a search's probes, and the reason why the search stopped."""
     table = create_frame(" ".join(["probes", *([variant_name(result.context)] if result.context else [])]))
     for head in search.heads(result):
         table.add_column(head, justify="left" if head == search.DECISION else "right", no_wrap=head != search.DECISION)
@@ -181,7 +181,7 @@ def tabulate_usage(columns: Sequence[Column], rows: Sequence[Sequence[TableCell]
 
 
 def fold_cells(table: Table, console: Console) -> Table:
-    """A table whose cells are folded if the console is too narrow: a truncated figure would look like another one."""
+    """A table whose cells are folded if the console is too narrow: a truncated figure looks like a different one."""
     if not fits(table, console):
         for column in table.columns:
             column.no_wrap, column.overflow = False, "fold"
@@ -355,8 +355,8 @@ def change(comparison: Comparison | None) -> Text:
 
 
 def findings(judgement: Judgement, *, whole: bool = False) -> list[Text]:
-    """The findings by check, the most severe first, a few messages for each check, or all if `whole`; then the checks
-    that did not run."""
+    """The findings by check, the most severe first, with a few messages for each check, or all if `whole`. Then the
+    checks that did not run."""
     lines = []
     for group in warnings(judgement, whole=whole):
         name = (f"{group.check} ", STYLES[group.severity])
