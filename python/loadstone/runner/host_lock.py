@@ -88,7 +88,7 @@ def holder(descriptor: int) -> str:
 
 
 def note(descriptor: int, results: Path | None) -> None:
-    """Writes this process as the lock's holder, or empties the file if `results` is None; does nothing if it fails."""
+    """Records this process as the lock's holder, or empties the file if `results` is None; ignores write errors."""
     with suppress(OSError):
         os.ftruncate(descriptor, 0)
         if results is not None:

@@ -78,7 +78,7 @@ class Stack:
         return max((running.unseen_s for _, running, _ in self._up), default=0.0)
 
     def properties(self) -> Mapping[str, str]:
-        """The store properties that reach the servers."""
+        """The address of the servers, as store properties."""
         return self.last.store_properties()
 
     def dead(self) -> list[str]:
