@@ -1,4 +1,4 @@
-"""Keeps a Java program running, because each start takes one to two seconds. It answers each line with a line."""
+"""Keeps a Java program running, because each start takes one to two seconds. The program answers line by line."""
 
 from __future__ import annotations
 
