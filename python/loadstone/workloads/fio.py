@@ -66,7 +66,7 @@ def stores() -> Collection[str]:
 
 
 def is_text(job: str) -> bool:
-    """Whether a text is the content of a job file, not its path."""
+    """Whether `job` is the content of a job file rather than a path."""
     return "\n" in job or job.lstrip().startswith("[")
 
 
@@ -177,7 +177,7 @@ def data(work: Fio) -> Data:
 
 
 def list_sizes(work: Fio) -> dict[str, int]:
-    """The size of the files of each job or of each stated file name, in bytes, as far as the job file states it."""
+    """The total size of each job's files, or of each file that a job names, in bytes, if the job file states a size."""
     sizes: dict[str, int] = {}
     for name, options in jobs(work).items():
         if options.get("ioengine", "") in WITHOUT_FILES:

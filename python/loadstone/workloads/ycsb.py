@@ -183,7 +183,7 @@ def translate_variant(variant: Variant, phase: Literal["load", "run"]) -> Spec:
     """The spec of a variant from the YCSB front end. Raises LoadstoneError with the engine's message."""
     if phase == "load":
         variant = variant.loading
-    # Each trial sets its directory, but the front end requires a directory.
+    # The front end requires a directory, which each trial replaces.
     properties = {
         **directory_properties(variant.store, Path("data")),
         **variant.store_properties,
@@ -308,7 +308,7 @@ def figures(phase: EngineLaunch, launched: Sequence[EndedLaunch]) -> Iterator[Va
 
 
 def mean_length(length: dict[str, Any]) -> float:
-    """The mean of the distribution of a length."""
+    """The mean of a length's distribution."""
     if "bytes" in length:
         return float(length["bytes"])
     if "counts" in length:
