@@ -1,4 +1,4 @@
-"""Servers that the user runs, which Loadstone checks and restarts with the user's commands."""
+"""Checks and restarts servers that the user runs, with the user's commands."""
 
 from __future__ import annotations
 

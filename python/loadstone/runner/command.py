@@ -200,7 +200,7 @@ def store_output(phase: ObservedCommand, context: CommandContext, end: Mapping[s
 
 
 def end_command(process: Launcher, outputs: Iterable[Path]) -> None:
-    """Terminates a running command, and truncates its output."""
+    """Terminates a running command, and shortens large outputs."""
     process.end()
     for path in outputs:
         cut_output(path)

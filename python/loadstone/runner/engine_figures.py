@@ -135,7 +135,7 @@ def group_by_operation(outcomes: Iterable[Outcome], kind: str) -> dict[str, tupl
             population.well = decode_histogram(text)
             time = total_ns(outcome, kind)
         names = [outcome.operation.lower()]
-        # The parts of a composed operation are reported only when it completes, so until then it counts itself.
+        # A composed operation is represented by its parts. They are reported only when it completes.
         if outcome.operation not in TIMED_STEPS and (outcome.operation not in COMPOSED or outcome.status == CENSORED):
             names.append(ALL)
         for name in names:

@@ -55,7 +55,7 @@ class Options:
     share: float = SHARE
     window_ns: int = WINDOW_NS
     hold_ns: int = HOLD_NS
-    # An operation that succeeds after this time is late. If None, it is computed from the latencies before the fault.
+    # An operation that succeeds after this time is late. If None, the time is computed from latencies before the fault.
     deadline_ns: int | None = None
 
 
@@ -235,8 +235,8 @@ def apply_deadline(
 def count_late(histograms: Mapping[str, Histogram], deadline_ns: int) -> int:
     """The number of operations that took longer than the deadline.
 
-    The histograms of reads and updates include the parts of read-modify-writes. All choose their keys in the same way,
-    so the parts are taken to be as slow as other reads and updates.
+    The histograms of reads and updates include the parts of read-modify-writes. All these operations choose keys in the
+    same way, so the parts are assumed to be as slow as other reads and updates.
     """
     composed = sum(histogram.count for operation, histogram in histograms.items() if operation in COMPOSED)
     late = 0.0

@@ -1,7 +1,7 @@
-"""The guarantees that a trial records, as the servers report them, or the reason why they are unknown.
+"""Determines the guarantees that a trial records, or the reason why they are unknown.
 
-A networked store queries them on a connection with its clients' settings, so its answer takes precedence. If that
-answer is `unknown` (a binding of the store `jvm`, a server that refuses the query), the lab's own query is used.
+A networked store queries the server on a connection with the clients' settings, so the store's answer takes precedence.
+If it is `unknown` (a binding of the store `jvm`, a server that refuses the query), the lab's own query is used.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ TOTAL = "_total"
 
 
 class ServersError(LoadstoneError):
-    """The servers that a trial needs are not available, so it failed."""
+    """The servers that a trial needs are not available, so the trial failed."""
 
 
 @dataclass
@@ -140,7 +140,8 @@ class TrialServers:
         return {"host": how.hosts[0], "hosts": ",".join(how.hosts), **port, "table": self.requested.table}
 
     def client_environment(self) -> Mapping[str, str]:
-        """The environment in which the system's own client programs reach it; empty if the user runs the servers."""
+        """The environment variables with which the system's client programs connect; empty if the user runs the
+        servers."""
         return {} if isinstance(self.requested.how, Attached) else self.stack.client_environment()
 
     def facts(self) -> dict[str, Scalar]:
@@ -178,7 +179,7 @@ class RunServers(AbstractContextManager["RunServers"]):
         self._stack.leave()
 
     def prepare(self, variant: Variant, log: Path, *, reuse: bool) -> TrialServers | None:
-        """Starts the servers of a variant, with a fresh table if the trial must load data; None if it has no servers.
+        """Starts a variant's servers, with a fresh table if the trial must load data; None if there are no servers.
 
         Servers that the trial does not need are stopped first. Raises ServersError if the servers are not available,
         and TakenError if another run or the user owns them.

@@ -104,7 +104,7 @@ class Stack:
         }
 
     def client_environment(self) -> Mapping[str, str]:
-        """The environment in which the last system's client programs reach it."""
+        """The environment variables with which the last system's client programs connect."""
         return self.last.client_environment()
 
     @property

@@ -191,7 +191,7 @@ def changing(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[
 
 
 def title(work: CassandraStress) -> str:
-    """The command."""
+    """The title in a plan: the tool and its command."""
     return f"cassandra-stress {work.command}"
 
 

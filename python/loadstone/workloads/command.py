@@ -180,7 +180,7 @@ def changing(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[
 
 
 def title(work: Command) -> str:
-    """The program's name."""
+    """The title in a plan: the program's name."""
     return program_of(work.run) or "command"
 
 

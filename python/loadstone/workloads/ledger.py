@@ -79,7 +79,7 @@ def arguments(engines: int, loaded: bool, context: CommandContext) -> Sequence[s
 
 
 def read(ended: Ended) -> ImportedRun:
-    """Parses the findings. Raises LoadstoneError if not every record could be read."""
+    """Parses the result of the read-back. Raises LoadstoneError if not every record could be read."""
     if ended.status not in ANSWERED or not ended.stdout.stat().st_size:
         raise LoadstoneError("not every record could be read back", "see its output")
     try:

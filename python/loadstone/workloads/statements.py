@@ -203,7 +203,7 @@ def changing(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[
 
 
 def title(work: Statements) -> str:
-    """The names of the statements."""
+    """The title in a plan, with the names of the statements."""
     return f"statements {', '.join(work.statements)}"
 
 

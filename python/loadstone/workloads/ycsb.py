@@ -54,7 +54,7 @@ OPEN_SECONDS = 60.0
 
 
 class Ycsb(FilePart):
-    """The keys of YCSB."""
+    """A YCSB core workload: a file, properties, or both."""
 
     file: Text | None = Field(default=None, examples=["../workloads/workload{letter}"])
     """A YCSB workload file. Default: none; `properties` then set `recordcount`."""
@@ -76,7 +76,7 @@ def work(keys: Any, experiment: Experiment) -> Ycsb:
 
 
 def title(work: Ycsb) -> str:
-    """The file's name; without a file, the text `properties`."""
+    """The title in a plan: the file's name, or `properties` without a file."""
     return Path(work.file).name if work.file else "properties"
 
 

@@ -38,7 +38,8 @@ class Resident:
         atexit.register(self.end_program)
 
     def ask_program(self, argv: Sequence[str], line: str, timeout_s: float) -> str:
-        """The program's answer. Raises SilentError after `timeout_s`, and ResidentError if the program exits."""
+        """Sends a line to the program and returns its answer. Raises SilentError after `timeout_s`, and ResidentError
+        if the program exits."""
         with self._lock:
             process = self._start_program(tuple(argv))
             try:

@@ -295,7 +295,7 @@ class RunningSystem:
         return self.system.store_properties(self.place, self.plan)
 
     def client_environment(self) -> Mapping[str, str]:
-        """The environment in which the system's client programs reach it."""
+        """The environment variables with which the system's client programs connect."""
         return self.system.client_environment(self.place, self.plan)
 
     def data_directories(self) -> Sequence[Path]:

@@ -102,7 +102,7 @@ class Cassandra(System):
         return [server_name(node) for node in range(1, plan.nodes + 1)]
 
     def missing_readiness(self, place: Place, plan: SystemPlan, servers: Sequence[Server]) -> str | None:
-        """Waits for the state UN of `nodetool status`, as seen from each node."""
+        """Checks that all nodes have the state UN of `nodetool status`, as seen from each node."""
         names = {server.name for server in servers}
         return missing_readiness(plan, [node for node in range(1, plan.nodes + 1) if server_name(node) in names])
 
@@ -170,7 +170,7 @@ class Cassandra(System):
         return figures
 
     def find_backlog(self, place: Place, plan: SystemPlan) -> str | None:
-        """The hints that a reachable node keeps for other nodes, or its compactions."""
+        """The hints that a reachable node keeps for other nodes, or its unfinished compactions."""
         reachable, _ = read_views(plan, SINGLE_ANSWER_S)
         for node in reachable:
             try:

@@ -446,9 +446,9 @@ def quote_value(text: str) -> str:
 
 
 def allow_connections(connections: int) -> None:
-    """Lets the servers started next have this number of connections. Raises SystemsError if that is impossible.
+    """Increases this process's limit on open files, so that the servers started next can have this many connections.
 
-    It raises this process's limit on open files, which servers inherit, because each connection is an open file.
+    Servers inherit the limit, and each connection is an open file. Raises SystemsError if the limit is too low.
     """
     needed = connections + OTHER_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
