@@ -334,8 +334,10 @@ def first_figures(rows: Sequence[FaultInterval], order_ns: int, deadline_ns: int
 
 
 def record_figures(faults: Sequence[FaultRecord], order_ns: int, lift_ns: int | None) -> Iterator[Value]:
-    """The times until a fault was first detected and connections first became unusable, ns since the fault was ordered;
-    and the times until all connections were usable and all servers ready and settled, ns since the lift."""
+    """The times until a fault was first detected and connections first became unusable, ns since the fault was ordered.
+
+    Also the times until all connections were usable, and all servers ready and settled, ns since the lift.
+    """
     for name, instants in (
         ("detected", [fault.detected_ns for fault in faults]),
         ("unusable", [fault.unusable_ns for fault in faults]),
