@@ -34,7 +34,7 @@ CLOSED_PIPE = 128 + signal.SIGPIPE
 RETAINED_BYTES = 16 << 20
 # The largest output, in bytes: a command without a limit could fill the disk.
 OUTPUT_MAX = 4 << 30
-# The outputs among the files that another host returns.
+# The names of the outputs among the files that another host returns.
 OUTPUTS = ("stdout", "stderr")
 # The interval for commands on other hosts: the clocks must agree to within a tenth of this interval.
 INTERVAL_MS = 1000

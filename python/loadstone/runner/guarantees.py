@@ -13,7 +13,7 @@ from loadstone.results.trial_result import Scalar
 # The fact that is recorded instead of `durability`: the reason why the durability is unknown.
 UNKNOWN = "durability_unknown"
 ANSWERS = ("durability", "how", UNKNOWN)
-# The store's `replication` for a server without replicas; it is recorded as 1 copy.
+# The value of the store's fact `replication` for a server without replicas, which is recorded as 1 copy.
 NO_REPLICAS = "none"
 
 

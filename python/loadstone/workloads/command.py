@@ -417,7 +417,7 @@ def read_logs(run: ImportedRun, work: Command, warmup: float, ends: Sequence[End
     paths = [path for ended in ends for path in list_logs(ended)]
     sources = [Source(path, text_of(path), {hlog_parser.WARMUP: warmup}) for path in paths]
     if unknown := [source.path.name for source in sources if not (work.hlog_unit or hlog_parser.has_unit(source))]:
-        message = f"the unit of the values in {units.list_items(unknown, 6)} is unknown, so its latencies are omitted"
+        message = f"the unit of the values in {units.list_items(unknown, 6)} is unknown, so these latencies are omitted"
         run.add_note("unknown", message, UNIT_HINT)
     known_units = [state_unit(source, work) for source in sources if source.path.name not in unknown]
     return hlog.merge_runs(known_units) if known_units else None

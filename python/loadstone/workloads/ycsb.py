@@ -113,7 +113,7 @@ def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
 
 
 def require_store(variant: Variant) -> None:
-    """Opens a new store of this kind, because only the store can check some values. Raises LoadstoneError."""
+    """Opens a new store with a variant's settings, because only the store can check some. Raises LoadstoneError."""
     if failure := store_failure(variant.store, variant.durability, tuple(sorted(variant.store_properties.items()))):
         raise LoadstoneError(f"{variant.system}: {failure[0]}", failure[1])
 
