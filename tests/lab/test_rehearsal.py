@@ -148,7 +148,8 @@ def test_missing_program_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("LOADSTONE_SYSTEMS", str(tmp_path / "systems"))
     monkeypatch.setenv("PATH", str(tmp_path))
     text = errors(tmp_path, f"systems: {{redis: {{start: {{settings: {{port: 1023}}}}}}}}\n{TINY}", code=0)
-    assert "warning: apt-get is not on PATH, but fetches redis unless the cache already contains it\nhint: " in text
+    message = "warning: apt-get is not on PATH, but is needed to fetch redis unless the cache already contains it\n"
+    assert f"{message}hint: " in text
 
 
 def test_relative_library_is_found(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Servers that the user runs, which Loadstone checks and restarts with the user's commands."""
+"""Checks and restarts servers that the user runs, with the user's commands."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class AttachedServers:
         self._table = table
 
     def up(self) -> bool:
-        """Restarts each server whose `status` fails, and waits for it; returns whether there were any. Raises
-        LoadstoneError."""
+        """Restarts each server whose `status` fails, and waits until it works; returns whether any was restarted.
+        Raises LoadstoneError."""
         broken = self.dead()
         for host in broken:
             if not self.how.restart:

@@ -1,4 +1,4 @@
-"""Attempts at trials: their counts, the completed trials, and the variants excluded after failures."""
+"""Counts attempts at trials, and tracks completed trials and variants that are excluded after failures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FAILING_VARIANTS_MAX = 5
 
 @dataclass
 class Attempts:
-    """The attempts at the trials of one table in a folder, including the attempts of a resumed run."""
+    """The attempts at the trials in one table of a folder, including attempts before the run was resumed."""
 
     folder: Folder
     display: Display
@@ -46,7 +46,7 @@ class Attempts:
                 self.display.say(set_aside_message(key), bad=True)
 
     def make(self, conductor: Conductor, planned: PlannedTrial, *, order: int | None) -> TrialResult:
-        """Runs a trial and records it with its position in the order."""
+        """Runs a trial and records the attempt; `order` is the trial's position in the run."""
         number = self.numbers[planned.trial] + 1
         start = TrialResult(
             planned.trial, planned.variant.config, planned.repeat, {}, end="interrupted", order=order, attempt=number
@@ -86,7 +86,7 @@ def set_aside_message(key: VariantKey) -> str:
 
 
 def abandonment_error(what: str, last: TrialResult, *, resumable: bool) -> LoadstoneError:
-    """The error that ends a run after failures, with the hint for the last one; `resumable` if at least one trial is
+    """The error that ends a run after failures, with the last failure's hint; `resumable` if at least one trial is
     done."""
     hint = last.notes[-1].hint if last.notes else "see the events of the trial"
     then = "; then continue with `loadstone run --resume`" if resumable else ""

@@ -30,13 +30,13 @@ TAIL_BYTES, TAIL_CHARS = 1000, 200
 NOT_FOUND = 127
 # The status of a pipeline whose writer was killed because its reader, such as `head`, had exited.
 CLOSED_PIPE = 128 + signal.SIGPIPE
-# Of a larger output, this number of bytes is kept at its beginning and at its end.
+# The number of bytes kept at each end of a larger output.
 RETAINED_BYTES = 16 << 20
 # The largest output, in bytes: a command without a limit could fill the disk.
 OUTPUT_MAX = 4 << 30
-# The outputs in the description of an exit on another host.
+# The names of the outputs among the files that another host returns.
 OUTPUTS = ("stdout", "stderr")
-# For commands on other hosts: the clocks must agree to within a tenth of it.
+# The interval for commands on other hosts: the clocks must agree to within a tenth of this interval.
 INTERVAL_MS = 1000
 CUT = b"\n[... loadstone: %d bytes were omitted here ...]\n"
 
@@ -46,8 +46,8 @@ def run(
 ) -> Ended:
     """Runs a command in the data directory; its output goes to `<name>.stdout` and `<name>.stderr` of the trial.
 
-    All its processes are killed when it exits, or if this function raises an error. Raises CommandError if the command
-    cannot be started or takes more than `timeout` seconds.
+    All the command's processes are killed when it exits, or if this function raises an error. Raises CommandError if
+    the command cannot be started or takes more than `timeout` seconds.
     """
     with Launcher() as process:
         return run_by(process, phase, context, display, watch, timeout)
@@ -93,7 +93,7 @@ def run_by(
 
 @dataclass(frozen=True)
 class HostsEnded:
-    """A command that has exited on every host, by the host's name, and the observations of the hosts."""
+    """The result of a command on each host, keyed by the host's name, and the observations of the hosts."""
 
     hosts: Mapping[str, Ended]
     observations: Observations
@@ -111,7 +111,7 @@ def run_on_hosts(
 ) -> HostsEnded:
     """Runs a command once on each of the first `hosts` hosts of a placement; all start at the same instant.
 
-    It runs in a new directory with the name `context.directory` and the host's name. Its output goes to a folder with
+    The command runs in a new directory, named after `context.directory` and the host. Its output goes to a folder with
     the host's name in the trial's folder. Raises an EngineError that names the host if a command fails, and stops the
     remaining commands.
     """
@@ -166,7 +166,7 @@ def share_of_total(total: Scalar, number: int, count: int) -> Scalar:
 
 
 def command_spec(phase: ObservedCommand, context: CommandContext) -> Spec:
-    """The command for a host's agent, with the files in the lab's folder that its arguments name."""
+    """The spec that a host's agent receives, with the command and the files of the trial that its arguments name."""
     arguments, results = list(phase.arguments(context)), Path(str(context.names["results"]))
     files = [Path(text) for text in arguments if Path(text).parent == context.files]
     variables = [name for text in arguments for name in environment_names(text)]
@@ -175,7 +175,7 @@ def command_spec(phase: ObservedCommand, context: CommandContext) -> Spec:
         "command": {
             "argv": argv,
             "environment": dict(context.environment),
-            # The lab's variables that the command names, for hosts that do not define them.
+            # The lab's environment variables that the command names, for hosts that do not define them.
             "defaults": {name: os.environ[name] for name in variables if name in os.environ},
             "files": {path.name: path.read_text() for path in files},
             "place": str(phase.place(context.directory) or context.directory),
@@ -189,7 +189,7 @@ def command_spec(phase: ObservedCommand, context: CommandContext) -> Spec:
 
 
 def store_output(phase: ObservedCommand, context: CommandContext, end: Mapping[str, Any]) -> Ended:
-    """Writes the files of a command on a host to the trial's folder."""
+    """Writes the files that a host returned for a command to the trial's folder."""
     for name, encoded in end["files"].items():
         path = context.files / Path(name).name
         path = path.with_name(f"{phase.name}.{name}") if name in OUTPUTS else path
@@ -200,7 +200,7 @@ def store_output(phase: ObservedCommand, context: CommandContext, end: Mapping[s
 
 
 def end_command(process: Launcher, outputs: Iterable[Path]) -> None:
-    """Terminates a running command, and truncates its output."""
+    """Terminates a running command, and shortens large outputs."""
     process.end()
     for path in outputs:
         cut_output(path)

@@ -29,7 +29,9 @@ class DataSpace:
                 "set `directory` in the experiment file to an existing directory",
             ) from error
         if not os.access(self.path, os.W_OK | os.X_OK):
-            raise LoadstoneError(f"{directory} is not writable", "set the file's `directory` to a writable directory")
+            raise LoadstoneError(
+                f"{directory} is not writable", "set `directory` in the experiment file to a writable directory"
+            )
 
     def empty_directory(self) -> Path:
         """An empty directory for the next trial."""
@@ -46,7 +48,7 @@ class DataSpace:
         """Copies loaded data, as a reflink if the file system supports it. Raises LoadstoneError."""
         remove(target)
         argv = ["cp", "--archive", "--reflink=auto", "--sparse=always", "--", str(source), str(target)]
-        hint = "free space in the file's `directory`, or use fewer records"
+        hint = "free space in the experiment's `directory`, or use fewer records"
         program.run_program(argv, "cannot copy the loaded data", hint)
 
 
@@ -62,7 +64,7 @@ class DataSpaces(AbstractContextManager["DataSpaces"]):
             shutil.rmtree(space.path, ignore_errors=True)
 
     def space_at(self, directory: Path) -> DataSpace:
-        """The space below a directory. Raises LoadstoneError if it cannot be used."""
+        """The data space below a directory. Raises LoadstoneError if the directory cannot be used."""
         if directory not in self._spaces:
             self._spaces[directory] = DataSpace(directory, self._run)
         return self._spaces[directory]

@@ -115,8 +115,8 @@ def latencies(summary: Summary, prefix: str) -> Iterator[Value]:
 
 
 def group_by_operation(outcomes: Iterable[Outcome], kind: str) -> dict[str, tuple[Population, float]]:
-    """Every operation that was due, and the mean latency of the successful ones, ns; keyed by operation in lower case,
-    and by `all`.
+    """The latencies of all operations that were due, and the mean latency of successful operations, ns; both keyed by
+    operation in lower case, and by `all`.
 
     A read of a record whose insert or delete was in flight reveals nothing about the store, so it is excluded.
     """
@@ -135,7 +135,7 @@ def group_by_operation(outcomes: Iterable[Outcome], kind: str) -> dict[str, tupl
             population.well = decode_histogram(text)
             time = total_ns(outcome, kind)
         names = [outcome.operation.lower()]
-        # The parts of an operation that never completed have not been reported.
+        # A composed operation is represented by its parts. They are reported only when it completes.
         if outcome.operation not in TIMED_STEPS and (outcome.operation not in COMPOSED or outcome.status == CENSORED):
             names.append(ALL)
         for name in names:

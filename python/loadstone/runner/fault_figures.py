@@ -38,8 +38,8 @@ from loadstone.statistics.percentile import Population
 DEADLINE_FACTOR = 10
 DEADLINE_NS_MIN = 50_000_000
 DEADLINE_QUANTILE = 0.999
-# A key range is interrupted if its yield is lower than this in a window of at least a second. The window is long enough
-# for this number of operations on average; a window with at most half of them is not judged.
+# A key range is interrupted if its yield is below RANGE_YIELD in a window of at least a second. The window is long
+# enough for RANGE_OPERATIONS on average; a window with at most half as many operations is not judged.
 RANGE_YIELD = 0.5
 RANGE_OPERATIONS = 20
 # The parts of a composed operation.
@@ -55,7 +55,7 @@ class Options:
     share: float = SHARE
     window_ns: int = WINDOW_NS
     hold_ns: int = HOLD_NS
-    # An operation that succeeds after this time is late. If None, it is computed from the latencies before the fault.
+    # An operation that succeeds after this time is late. If None, the time is computed from latencies before the fault.
     deadline_ns: int | None = None
 
 
@@ -127,14 +127,14 @@ def add_interval(rows: dict[int, FaultInterval], event: Interval) -> None:
 
 
 def read_ranges(paths: Iterable[Path]) -> KeyRanges | None:
-    """The counts by key range of a phase, added up; None if an engine has none, or if its key ranges are different.
+    """A phase's counts by key range, added up; None if an engine has no counts, or if the engines' key ranges differ.
 
     Raises ValueError if a line is not an event, OSError if a file cannot be read.
     """
     sections = []
     for path in paths:
         with path.open() as lines:
-            # Parsing the events of the intervals again would take seconds.
+            # Parsing the interval events again would take seconds.
             summaries = (parse_event(line) for line in lines if '"key_ranges"' in line)
             sections.append(next((event.key_ranges for event in summaries if isinstance(event, Summary)), None))
     known = [section for section in sections if section is not None]
@@ -149,7 +149,7 @@ def read_ranges(paths: Iterable[Path]) -> KeyRanges | None:
 def load_by_range(ranges: KeyRanges, rows: Sequence[FaultInterval], deadline_ns: int) -> list[OfferedLoad]:
     """Due and good operations of each key range; empty if they are unknown.
 
-    Operations that were never sent have unknown keys, so they are divided between the ranges like all sent operations.
+    Operations that were never sent have unknown keys, so they are divided in the proportions of the sent operations.
     """
     sent, numbers = np.array(ranges.sent, dtype=np.float64), [row.start_ns // ranges.interval_ns for row in rows]
     bound = next((at for at, bound_ns in enumerate(ranges.deadlines_ns) if bound_ns >= deadline_ns), None)
@@ -210,7 +210,7 @@ def figures_of_faults(
 def apply_deadline(
     rows: Sequence[FaultInterval], order_ns: int, options: Options
 ) -> tuple[Sequence[FaultInterval], int]:
-    """The rows, in which operations that missed the deadline count as late; and the deadline, ns.
+    """The rows, with operations that missed the deadline counted as late, and the deadline, ns.
 
     If the engine had no deadline, the default follows from the latencies before the fault. The bucket of an operation's
     latency, which is at most 0.1 % wide, then decides whether the operation is late.
@@ -235,8 +235,8 @@ def apply_deadline(
 def count_late(histograms: Mapping[str, Histogram], deadline_ns: int) -> int:
     """The number of operations that took longer than the deadline.
 
-    The histograms of reads and updates include the parts of read-modify-writes. All choose their keys in the same way,
-    so the parts are taken to be as slow as other reads and updates.
+    The histograms of reads and updates include the parts of read-modify-writes. All these operations choose keys in the
+    same way, so the parts are assumed to be as slow as other reads and updates.
     """
     composed = sum(histogram.count for operation, histogram in histograms.items() if operation in COMPOSED)
     late = 0.0
@@ -334,8 +334,10 @@ def first_figures(rows: Sequence[FaultInterval], order_ns: int, deadline_ns: int
 
 
 def record_figures(faults: Sequence[FaultRecord], order_ns: int, lift_ns: int | None) -> Iterator[Value]:
-    """The first instants of detection and without a usable connection, ns since the fault was ordered, and the last
-    instants of usable connections, readiness and settling, ns since the lift."""
+    """The times until a fault was first detected and connections first became unusable, ns since the fault was ordered.
+
+    Also the times until all connections were usable, and all servers ready and settled, ns since the lift.
+    """
     for name, instants in (
         ("detected", [fault.detected_ns for fault in faults]),
         ("unusable", [fault.unusable_ns for fault in faults]),
@@ -354,7 +356,7 @@ def record_figures(faults: Sequence[FaultRecord], order_ns: int, lift_ns: int | 
 
 
 def attempt_figures(result: TrialResult) -> Iterator[Value]:
-    """The rate of the attempts to connect while the load generator had no usable connection to a victim."""
+    """The rate of connection attempts while the load generator had no usable connection to a victim."""
     attempted, end_ns = result.value("connections.attempted"), result.value("runtime")
     begins = [fault.unusable_ns for fault in result.faults if fault.unusable_ns is not None]
     if attempted is None or end_ns is None or not begins:
@@ -411,7 +413,7 @@ def failures_by_status(outcomes: Iterable[Outcome]) -> Mapping[str, int]:
 
 
 def latency_figures(window: str, outcomes: Sequence[Outcome], unanswered: int, kinds: Sequence[str]) -> Iterator[Value]:
-    """Percentiles of a window by operation, over everything that was due; `kinds` are the operations of the trial.
+    """Percentiles of a window by operation, over all operations due; `kinds` are the trial's types of operation.
 
     An unanswered operation has no latency in any interval; in `all`, its latency counts as infinite. Its type is known
     only if the trial has a single type of operation; otherwise, the percentiles by type are lower bounds.
@@ -462,7 +464,7 @@ def measure_closed_loop(
 def add_figures(
     result: TrialResult, series: Series | None, files: Path, options: Options = DEFAULTS
 ) -> tuple[TrialResult, Series | None]:
-    """Adds the figures of its faults to a result, and the good and late operations to its time series.
+    """Adds the figures of a trial's faults to its result, and the good and late operations to its time series.
 
     Without faults, both are returned unchanged. If the events cannot be read, the judge reports the missing figures.
     """

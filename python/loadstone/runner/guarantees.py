@@ -1,7 +1,7 @@
-"""The guarantees that a trial records, as the servers report them, or the reason why they are unknown.
+"""Determines the guarantees that a trial records, or the reason why they are unknown.
 
-A networked store queries them on a connection with its clients' settings, so its answer takes precedence. If that
-answer is `unknown` (a binding of the store `jvm`, a server that refuses the query), the lab's own query is used.
+A networked store queries the server on a connection with the clients' settings, so the store's answer takes precedence.
+If it is `unknown` (a binding of the store `jvm`, a server that refuses the query), the lab's own query is used.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from loadstone.results.trial_result import Scalar
 # The fact that is recorded instead of `durability`: the reason why the durability is unknown.
 UNKNOWN = "durability_unknown"
 ANSWERS = ("durability", "how", UNKNOWN)
-# The store's `replication` for a server without replicas; it is recorded as 1 copy.
+# The value of the store's fact `replication` for a server without replicas, which is recorded as 1 copy.
 NO_REPLICAS = "none"
 
 

@@ -24,7 +24,7 @@ def host_locked(results: Path, directory: Path | None = None) -> Iterator[Callab
     """Holds this host's lock; the kernel releases it when this process exits, for whatever reason.
 
     Yields a function to record the results folder once it is known. If another run holds the lock, raises
-    LoadstoneError with its pid and results folder. If the file cannot be created, there is no lock.
+    LoadstoneError with that run's pid and results folder. If the file cannot be created, there is no lock.
     """
     descriptor = open_lock_file(lock_path(directory))
     if descriptor is None:
@@ -60,7 +60,7 @@ def lock_path(directory: Path | None) -> Path:
 
 
 def open_lock_file(path: Path) -> int | None:
-    """The lock file, created if needed; None if it cannot be opened.
+    """Opens the lock file, creating it if needed; returns None if it cannot be opened.
 
     Any user may put something else in its place, such as a link to another file or a pipe without a reader.
     """
@@ -88,7 +88,7 @@ def holder(descriptor: int) -> str:
 
 
 def note(descriptor: int, results: Path | None) -> None:
-    """Writes this process as the lock's holder, or empties the file if `results` is None; does nothing if it fails."""
+    """Records this process as the lock's holder, or empties the file if `results` is None; ignores write errors."""
     with suppress(OSError):
         os.ftruncate(descriptor, 0)
         if results is not None:

@@ -64,7 +64,7 @@ def run(
     placement: str = "",
     injector: Injector | None = None,
 ) -> Finished:
-    """Runs a phase on this number of engines of a fleet, and writes histograms to `<name>.hlog` in the trial's `files`.
+    """Runs a phase on `engines` engines of a fleet, and writes histograms to `<name>.hlog` in the trial's `files`.
 
     The faults of an injector begin at their planned instants in the measured window. The spec of each engine goes to
     `<name>.spec.json`, or `<name>.<segment>.spec.json` if there are several; events go to `<name>.events.jsonl`, or to
@@ -132,7 +132,7 @@ def begin_faults(injector: Injector, warmup_seconds: float, start_unix_ns: int) 
 
 
 def redact_spec(spec: Spec) -> Spec:
-    """A copy of a spec without passwords, which can be recorded."""
+    """A copy of a spec without passwords, for recording."""
     spec = json.loads(secrets.hide_secrets(json.dumps(spec)))
     store = spec["store"]
     properties = describe_engine().hide_secrets(store["properties"])
@@ -148,8 +148,7 @@ def deadline(
 ) -> Iterator[Callable[[EngineError], EngineError]]:
     """Kills engines or commands that take too long, so that a hanging store does not hang the lab.
 
-    Yields a function that replaces the error of an engine or command without a result with a timeout error, if the
-    timeout killed it.
+    Yields a function that replaces the error of an engine or command with a timeout error if the timeout killed it.
     """
     passed = threading.Event()
 

@@ -228,7 +228,7 @@ def notes_of(runs: Sequence[Finished]) -> Iterator[Note]:
 
 
 def engine_share(measured: Iterable[Value], processors: Scalar | None) -> Iterator[Value]:
-    """The share of its processors that the engine used; a high share may mean that the engine limits the load."""
+    """The share of the host's processors that the engine used; if it is high, the engine may limit the load."""
     used = next((value.value for value in measured if value.metric == "cpu.engine"), None)
     if used is not None and isinstance(processors, int | float) and processors > 0:
         yield Value("cpu.engine_share", used / processors, "share", 1)

@@ -48,7 +48,7 @@ class Group:
 
     trials: tuple[str, ...]
     throughput_seconds: float
-    # For the first compared metric; None if it is neither a p50 nor a p99.
+    # The time for the first compared metric; None if the metric is neither a p50 nor a p99.
     latency_seconds: float | None
     # The warm-up that this group needs.
     warmup_seconds: float

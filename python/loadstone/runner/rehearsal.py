@@ -163,8 +163,7 @@ def check_start(variant: Variant, start: StartRequest) -> None:
     if running.system.runs_in_java:
         jvm.find_java()
     if known is not None or start.isolated:
-        # Either an earlier run left it running, and this run takes it over or stops it, or its addresses do not exist
-        # yet.
+        # This run takes over or stops a system that an earlier run left running. Isolated addresses do not exist yet.
         return
     address = describe_engine().address_properties(variant.store)
     if address is None or variant.servers is None or start != getattr(variant.servers.how, "system", None):
@@ -266,7 +265,7 @@ def missing_programs(plan: Plan) -> Iterator[str]:
         program = "mvn" if load_system(system).runs_in_java else "apt-get"
         if shutil.which(program) is None:
             hint = "install it" if program == "mvn" else f"run {system} yourself, and use `attach`"
-            message = f"{program} is not on PATH, but fetches {system} unless the cache already contains it"
+            message = f"{program} is not on PATH, but is needed to fetch {system} unless the cache already contains it"
             yield f"warning: {message}\nhint: {hint}"
 
 

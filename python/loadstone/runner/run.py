@@ -134,7 +134,7 @@ class ExperimentRun:
         self.display.trial(planned.trial)
         key = variant_key(planned.variant.config)
         result = self._attempt(conductor, planned)
-        # A lost host ended the trial on all hosts, so all its results are discarded.
+        # A lost host ended the attempt on all hosts, so all results of the attempt are discarded.
         while result.end == "lost" and self.experiment.fleet.on != "local" and not self.attempts.set_aside(key):
             result = self._attempt(conductor, planned)
         if result.end == "done":

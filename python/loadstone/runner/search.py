@@ -66,7 +66,7 @@ class SearchRun(ExperimentRun):
         return judge_searches(results.question, results.trials, self.judged, settings, contexts)
 
     def _block(self, results: ResultSet) -> Iterator[PlannedTrial]:
-        """The next trials: planned trials without a result, otherwise one of each unfinished search."""
+        """The next trials: planned trials without a result, otherwise one for each unfinished search."""
         done = {trial.trial for trial in results.trials}
         if results.planned.keys() - done:
             yield from (planned for planned in self._plan_trials(results.planned) if planned.trial not in done)
@@ -90,7 +90,7 @@ class SearchRun(ExperimentRun):
         yield from block
 
     def _share_servers(self, configs: Sequence[Mapping[str, Scalar]]) -> list[Mapping[str, Scalar]]:
-        """The configs for the next block."""
+        """Selects the configs for the next block."""
         builder, measure = Builder(self.experiment, self._list_varied_keys), self.experiment.measure
         variants = [builder.build_variant(config) for config in configs]
         return [

@@ -40,7 +40,7 @@ TOTAL = "_total"
 
 
 class ServersError(LoadstoneError):
-    """The servers that a trial needs are not available, so it failed."""
+    """The servers that a trial needs are not available, so the trial failed."""
 
 
 @dataclass
@@ -85,7 +85,7 @@ class TrialServers:
         return None if self.hosts else Observed(tuple(self.stack.find_watched()), jvm.read_collections)
 
     def list_pauses(self) -> Iterator[tuple[int, int]]:
-        """The pauses of the garbage collectors of servers on this host: their ends and lengths (`jvm.list_pauses`)."""
+        """The garbage-collection pauses of servers on this host: their ends and lengths (see `jvm.list_pauses`)."""
         for server in () if self.hosts else self.stack.find_watched():
             if server.gc_log is not None:
                 yield from jvm.list_pauses(server.gc_log)
@@ -140,7 +140,8 @@ class TrialServers:
         return {"host": how.hosts[0], "hosts": ",".join(how.hosts), **port, "table": self.requested.table}
 
     def client_environment(self) -> Mapping[str, str]:
-        """The environment in which the system's own client programs reach it; empty if the user runs the servers."""
+        """The environment variables with which the system's client programs connect; empty if the user runs the
+        servers."""
         return {} if isinstance(self.requested.how, Attached) else self.stack.client_environment()
 
     def facts(self) -> dict[str, Scalar]:
@@ -178,7 +179,7 @@ class RunServers(AbstractContextManager["RunServers"]):
         self._stack.leave()
 
     def prepare(self, variant: Variant, log: Path, *, reuse: bool) -> TrialServers | None:
-        """Starts the servers of a variant, with a fresh table if the trial must load data; None if it has no servers.
+        """Starts a variant's servers, with a fresh table if the trial must load data; None if there are no servers.
 
         Servers that the trial does not need are stopped first. Raises ServersError if the servers are not available,
         and TakenError if another run or the user owns them.
@@ -238,7 +239,7 @@ def server_key(servers: VariantServers) -> object:
 
 
 def with_address(variant: Variant, servers: TrialServers | None) -> Variant:
-    """The variant with the store properties that reach its servers; properties in the file take precedence."""
+    """Adds the address of its servers to a variant's store properties; properties in the file take precedence."""
     if servers is None:
         return variant
     how = servers.requested.how
@@ -260,14 +261,15 @@ def with_expected_address(variant: Variant) -> Variant:
 
 
 def add_address(variant: Variant, address: Mapping[str, str]) -> Variant:
-    """The variant with an address, without the properties that only other stores of the system read."""
+    """Adds an address to a variant, except the properties that only the system's other stores read."""
     engine = describe_engine()
     read = {name: text for name, text in address.items() if not engine.is_property_of_others(variant.store, name)}
     return replace(variant, store_properties={**read, **variant.store_properties})
 
 
 def expected(start: StartRequest) -> Mapping[str, str]:
-    """The properties that reach a system that is not up yet. Raises SystemsError if its hosts are not known."""
+    """The address, as store properties, of a system that is not up yet. Raises SystemsError if its hosts are not
+    known."""
     if start.on_hosts:
         raise SystemsError(f"the hosts of {start.system} are not known yet", "run the experiment")
     running = RunningSystem(start.system)

@@ -20,7 +20,7 @@ from loadstone.runner.fault_figures import EVENTS, FaultInterval, failures_by_st
 
 
 def add_figures(result: TrialResult, stages: Sequence[Stage], files: Path) -> TrialResult:
-    """Adds the figures of its stages to a result; without stages, or if the events cannot be read, it is unchanged."""
+    """Adds the figures of each stage to a result, which is unchanged if there are no stages or no readable events."""
     if not stages:
         return result
     try:

@@ -78,7 +78,7 @@ class Stack:
         return max((running.unseen_s for _, running, _ in self._up), default=0.0)
 
     def properties(self) -> Mapping[str, str]:
-        """The store properties that reach the servers."""
+        """The address of the servers, as store properties."""
         return self.last.store_properties()
 
     def dead(self) -> list[str]:
@@ -104,7 +104,7 @@ class Stack:
         }
 
     def client_environment(self) -> Mapping[str, str]:
-        """The environment in which the last system's client programs reach it."""
+        """The environment variables with which the last system's client programs connect."""
         return self.last.client_environment()
 
     @property

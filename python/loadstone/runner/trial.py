@@ -344,7 +344,8 @@ class Conductor:
         try:
             for name, spec in stages.specs:
                 engines = 1 if name in stages.alone else self._engines(placement)
-                # Figures of work of a fixed size include each host's throughput and the first and the last completion.
+                # A race is allowed in work of a fixed size, whose figures include each host's throughput and the first
+                # and the last completion.
                 if launch.role == "measure" and is_steady:
                     self._refuse_race(spec, placement, engines)
                 where = (watch, files, self.display, self.fleet)
@@ -366,8 +367,8 @@ class Conductor:
         return settings.engines if settings.per_host is None else settings.per_host * len(self.fleet.hosts(placement))
 
     def _refuse_race(self, spec: Spec, placement: str, engines: int) -> None:
-        """Raises EngineError for a closed loop with a number of operations on several hosts: each would finish at a
-        different time."""
+        """Raises EngineError for a closed loop with a fixed number of operations on several hosts, because the hosts
+        would finish at different times."""
         hosts = min(len(self.fleet.hosts(placement)), engines)
         if hosts > 1 and spec["pace"]["mode"] == "closed" and spec["until"].get("operations") is not None:
             message = f"a closed loop limited by a number of operations is a race between {hosts} hosts"

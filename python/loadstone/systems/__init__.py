@@ -1,1 +1,1 @@
-"""Systems: the lab's handles on servers, which it starts on this machine's loopback address or attaches to."""
+"""Systems: the lab's handles on servers that it starts or attaches to."""

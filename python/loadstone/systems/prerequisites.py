@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # The environment variable with which the user names other jars for the engine.
 VARIABLE = "LOADSTONE_HBASE"
 OWN = "hbase.lib="
-# The environment variable in which the engine finds the garbage collection logs: a JSON object of paths by address.
+# The environment variable in which the engine finds the garbage collection logs: paths by server address, as JSON.
 GC_LOGS = "LOADSTONE_GC_LOGS"
 
 
@@ -109,7 +109,7 @@ def is_here(running: RunningSystem, properties: Mapping[str, str]) -> bool:
 
 
 def name_gc_logs() -> None:
-    """Names the garbage collection logs of the servers that run on this host in the engine's environment."""
+    """Puts the paths of garbage collection logs in the engine's environment, for servers that run on this host."""
     os.environ.pop(GC_LOGS, None)
     if states := find_states():
         import json
@@ -154,7 +154,7 @@ def has_servers() -> bool:
 
 
 def find_states() -> list[str]:
-    """The paths of the states of all systems."""
+    """The paths of all systems' state files."""
     root = systems_root()
     try:
         paths = [os.path.join(root, name, "state.json") for name in os.listdir(root)]

@@ -22,7 +22,7 @@ SERVED_BY = {**{name: name for name in SYSTEMS}, "postgrenosql": "postgres"}
 
 
 def public_names(name: str) -> list[str]:
-    """The settings of a system and the properties that reach it, without secrets and patterns."""
+    """The names of a system's settings and store properties, without secrets and patterns."""
     from loadstone.engine.describe import describe_engine
     from loadstone.systems.base.plan import plan_of
     from loadstone.systems.base.system import Place

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from loadstone.results.trial_result import Scalar
 
 STORE = "cassandra"
-# Properties of the store that the command does not set: the nodes are the experiment's.
+# Properties of the store that the command does not set, because the experiment names the nodes.
 OF_NODES = ("hosts", "port")
 # Parameters of the command that the experiment sets, with a hint for each.
 OF_EXPERIMENT = {
@@ -63,17 +63,17 @@ GROUPS_OF_EXPERIMENT = {
     "password=": "use `systems: {cassandra: {properties: {cassandra.password: …}}}`",
 }
 REPLICATION = "replication_factor"
-# The mean size of a value without `size`, in bytes: texts and blobs have 4 to 8 bytes, and numbers have 4 or 8.
+# The mean size of a value without `size`, in bytes: text and blobs have 4 to 8 bytes, and numbers have 4 or 8.
 VALUE_BYTES = 6
 # The commands that only write, with their other names.
 WRITES = ("write", "counter_write", "insert", "counterwrite", "counter_add", "counteradd")
-# The names of operations by the aliases of their commands.
+# The name of each operation, keyed by the aliases of its command.
 OPERATIONS = {
     "insert": "write",
     **dict.fromkeys(("counterwrite", "counter_add", "counteradd"), "counter_write"),
     **dict.fromkeys(("counterread", "counter_get", "counterget"), "counter_read"),
 }
-# The first parts of the names of other figures.
+# Names that operations cannot have, because the names of other figures begin with them.
 RESERVED = {"all", "load", "carried", *(name.lower() for name in TIMED_STEPS | COMPOSED)}
 COMMANDS = ("read", "mixed", "counter_read", "user", *WRITES, "counterread", "counter_get", "counterget")
 
@@ -129,7 +129,7 @@ def check(context: Context, path: Keys, keys: Any) -> None:
 
 
 def check_figure_names(context: Context, path: Keys, names: Iterable[str]) -> None:
-    """Refuses statements whose figures would have the names of other figures."""
+    """Refuses statements whose figures would have the same names as other figures."""
     figures: set[str] = set()
     for name in names:
         figure = name.lower()
@@ -137,7 +137,7 @@ def check_figure_names(context: Context, path: Keys, names: Iterable[str]) -> No
             message = f'two statements would share the figure "{figure}.p99": figure names ignore case'
             context.add_mistake((*path, name), message, "use different names")
         elif figure in RESERVED or OF_STAGE.match(f"{figure}."):
-            message = f'"{name}" cannot be the name of a statement: other figures begin with it'
+            message = f'"{name}" cannot be the name of a statement: the names of other figures begin with it'
             context.add_mistake((*path, name), message, "use another name")
         figures.add(figure)
 
@@ -191,7 +191,7 @@ def changing(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[
 
 
 def title(work: CassandraStress) -> str:
-    """The command."""
+    """The title in a plan: the tool and its command."""
     return f"cassandra-stress {work.command}"
 
 
@@ -221,7 +221,7 @@ def row_bytes(table: Mapping[str, Any]) -> float:
 
 
 def row_count(table: Mapping[str, Any]) -> float:
-    """The expected number of rows in a partition: the product of the numbers of values of its clustering columns."""
+    """The expected number of rows in a partition: the product of the value counts of its clustering columns."""
     return prod(mean_of(column.get("cluster")) for column in table["columns"])
 
 
@@ -239,7 +239,7 @@ def operation_bytes(work: Mapping[str, Any]) -> int:
 
 
 def rows_per_operation(operation: Any, table: Mapping[str, Any], visits: int) -> float:
-    """The expected number of rows of an operation.
+    """The expected number of rows that an operation writes or reads.
 
     A query reads the rows of a partition, unless it has a limit or compares every clustering column with a value.
     """

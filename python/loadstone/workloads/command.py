@@ -46,7 +46,7 @@ NAME, LOAD = "command", "load"
 STORE = "command"
 # Figures that can also be computed from a time series.
 COUNTED = ("throughput", "runtime", "operations")
-# Figures of every command, which are compared if the file names no figures. Small memory peaks are unknown.
+# The figures that are compared if the file names no figures. Memory is excluded, because small peaks are unknown.
 TIMES = ("time", "cpu_time")
 BY_PATHS = ("json", "regex")
 # The minimum share of the requested operations: tools round the number of operations per client down.
@@ -180,7 +180,7 @@ def changing(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[
 
 
 def title(work: Command) -> str:
-    """The program's name."""
+    """The title in a plan: the program's name."""
     return program_of(work.run) or "command"
 
 
@@ -190,7 +190,7 @@ def data(work: Command) -> Data:
 
 
 def metrics(work: Command) -> Sequence[str]:
-    """The figures that the file names, or times; an importer's figures depend on the tool."""
+    """The figures that the file names, otherwise the times; none for an importer, whose figures depend on the tool."""
     if work.figures is None:
         return TIMES
     return () if isinstance(work.figures, str) else [metric.lower() for way in work.figures.values() for metric in way]
@@ -270,9 +270,10 @@ def read_figures(
     warmup: float,
     ended: Ended,
 ) -> ImportedRun:
-    """The figures in the output, without `warmup` seconds, and the times. Raises LoadstoneError if they are missing.
+    """The figures in the output, without the first `warmup` seconds, and the times.
 
-    The command's load is in the names of its context: on other hosts, each host's share.
+    The load is in the context's names; on other hosts, it is each host's share. Raises LoadstoneError if figures are
+    missing.
     """
     run = ImportedRun() if work.figures is None or ended.status else read_output(work, ended, warmup)
     known = {value.metric for value in run.values}
@@ -303,7 +304,8 @@ def read_figures(
 
 
 def read_output(work: Command, ended: Ended, warmup: float = 0.0) -> ImportedRun:
-    """The figures in the standard output, without `warmup` seconds. Raises LoadstoneError if they cannot be read."""
+    """The figures in the standard output, without the first `warmup` seconds. Raises LoadstoneError if they cannot be
+    read."""
     figures, path = work.figures, ended.stdout
     size = path.stat().st_size
     if not size:
@@ -415,7 +417,7 @@ def read_logs(run: ImportedRun, work: Command, warmup: float, ends: Sequence[End
     paths = [path for ended in ends for path in list_logs(ended)]
     sources = [Source(path, text_of(path), {hlog_parser.WARMUP: warmup}) for path in paths]
     if unknown := [source.path.name for source in sources if not (work.hlog_unit or hlog_parser.has_unit(source))]:
-        message = f"the unit of the values in {units.list_items(unknown, 6)} is unknown, so its latencies are omitted"
+        message = f"the unit of the values in {units.list_items(unknown, 6)} is unknown, so these latencies are omitted"
         run.add_note("unknown", message, UNIT_HINT)
     known_units = [state_unit(source, work) for source in sources if source.path.name not in unknown]
     return hlog.merge_runs(known_units) if known_units else None

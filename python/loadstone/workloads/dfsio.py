@@ -104,7 +104,7 @@ def changing(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[
 
 
 def title(work: Dfsio) -> str:
-    """The operation."""
+    """The title in a plan, with the operation."""
     return f"dfsio {work.operation}"
 
 

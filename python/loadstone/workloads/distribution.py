@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import gamma, log
 
 EXAMPLES = "uniform(1..10), gaussian(1..10), exp(1..10), fixed(3) or presets(70:1, 30:5)"
-# The gamma function of larger numbers is not a float.
+# For larger exponents, the gamma function can exceed the range of a float.
 EXPONENT_MAX = 100
 FACTORS = {"k": 1e3, "m": 1e6, "b": 1e9}
 NUMBER = r"[+-]?\d+[kmb]?"

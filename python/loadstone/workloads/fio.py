@@ -66,7 +66,7 @@ def stores() -> Collection[str]:
 
 
 def is_text(job: str) -> bool:
-    """Whether a text is the content of a job file, not its path."""
+    """Whether `job` is the content of a job file rather than a path."""
     return "\n" in job or job.lstrip().startswith("[")
 
 
@@ -103,7 +103,8 @@ def check(context: Context, path: Keys, keys: Any) -> None:
 
 
 def refuse_own_place(context: Context, path: Keys, work: Fio) -> None:
-    """Refuses jobs that state their place, if the experiment varies `directory`: all variants would use one place."""
+    """Refuses jobs that state their directory or file, if the experiment varies `directory`: all variants would use the
+    same files."""
     places = list_places(work)
     if places and template.template_names(context.experiment.directory or ""):
         hint = "remove `directory` and `filename` from the jobs: they then run in the experiment's `directory`"
@@ -123,12 +124,12 @@ def place_of(work: Fio, directory: Path) -> Path | None:
 
 
 def title(work: Fio) -> str:
-    """The jobs' names."""
+    """The title in a plan: the jobs' names."""
     return " ".join(jobs(work)) or "fio"
 
 
 def files(work: Fio) -> Sequence[Path]:
-    """The job file."""
+    """The job file, unless the experiment contains its content."""
     return () if is_text(work.job) else (Path(work.job),)
 
 
@@ -177,7 +178,7 @@ def data(work: Fio) -> Data:
 
 
 def list_sizes(work: Fio) -> dict[str, int]:
-    """The size of the files of each job or of each stated file name, in bytes, as far as the job file states it."""
+    """The total size of each job's files, or of each file that a job names, in bytes, if the job file states a size."""
     sizes: dict[str, int] = {}
     for name, options in jobs(work).items():
         if options.get("ioengine", "") in WITHOUT_FILES:

@@ -36,7 +36,7 @@ RUN_BITS = 53
 
 
 def refuse(store: str) -> None:
-    """Raises LoadstoneError: the store keeps no data."""
+    """Raises LoadstoneError, because the store keeps no data."""
     raise LoadstoneError(f"`measure.ledger` cannot be used with {store}, which keeps no data", "leave `ledger` out")
 
 
@@ -59,7 +59,8 @@ def read_back(engines: int, *, loaded: bool) -> ObservedCommand:
 
 
 def arguments(engines: int, loaded: bool, context: CommandContext) -> Sequence[str]:
-    """The engine's arguments. With several engines, a read that missed an insert is judged by the inserter's ledger."""
+    """The engine's arguments. With several engines, a read that missed an insert is judged by the ledger of the engine
+    that made the insert."""
     ledgers = [f"{FILE}.{segment}" for segment in range(engines)]
     several = range(engines) if engines > 1 else ()
     events = [word for segment in several for word in ("--events", str(context.files / f"run.{segment}.events.jsonl"))]
@@ -78,7 +79,7 @@ def arguments(engines: int, loaded: bool, context: CommandContext) -> Sequence[s
 
 
 def read(ended: Ended) -> ImportedRun:
-    """Parses the findings. Raises LoadstoneError if not every record could be read."""
+    """Parses the result of the read-back. Raises LoadstoneError if not every record could be read."""
     if ended.status not in ANSWERED or not ended.stdout.stat().st_size:
         raise LoadstoneError("not every record could be read back", "see its output")
     try:

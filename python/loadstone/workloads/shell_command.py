@@ -51,7 +51,7 @@ OPERATOR = re.compile(r"[;&|()]+|\n")
 
 @cache
 def shell_arguments() -> tuple[str, ...]:
-    """The shell and its options: the failure of any part fails a pipeline, if an installed shell supports it.
+    """The shell and its options: the failure of any part fails a pipeline, if an installed shell supports this.
 
     The mode `--posix` ignores BASH_ENV, as sh does.
     """
@@ -63,7 +63,7 @@ def shell_arguments() -> tuple[str, ...]:
 
 
 def check_syntax(text: str, shell: Sequence[str]) -> None:
-    """Checks a command with a shell's parser. Raises LoadstoneError with its message."""
+    """Checks a command with a shell's parser. Raises LoadstoneError with the parser's message."""
     command = template.render_template(text, defaultdict(lambda: "0"), for_shell=True)
     done = subprocess.run([*shell, "-n", "-c", command], capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if done.returncode:

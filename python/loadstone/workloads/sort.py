@@ -55,12 +55,12 @@ class Sort(FilePart):
 
 
 def title(work: Sort) -> str:
-    """The kind's name."""
+    """The title in a plan: the kind's name."""
     return "sort"
 
 
 def data(work: Sort) -> Data:
-    """The rows."""
+    """The rows, and the bytes that a sort reads and writes."""
     identity = {name: getattr(work, name) for name in ("rows", "replication")}
     return Data(work.rows, ROW_BYTES, identity, ROOT, moved_bytes=PASSES * ROW_BYTES * work.rows)
 
@@ -89,7 +89,7 @@ def stages(variant: Variant, name: str, directory: Path, seed: int, engines: int
     """The launches of one phase. Raises LoadstoneError with the engine's message."""
     work: Sort = variant.work
     unsorted, sorted_rows = location(variant, directory, INPUT), location(variant, directory, OUTPUT)
-    # The findings of several engines are combined in a report.
+    # Several engines combine their results in a report.
     report = [location(variant, directory, REPORT)] if engines > 1 else []
     command, operands = {
         "generate": ("teragen", [str(work.rows), unsorted]),

@@ -39,7 +39,7 @@ from loadstone.workloads.distribution import EXAMPLES, parse_distribution
 from loadstone.workloads.pace import INTERVAL_MS, counting, pace
 from loadstone.workloads.statement_figures import statement_figures, statement_metrics
 
-# Statements that repeat the values of a row. A time to live would remove rows.
+# Statements that repeat the values of a row. They have no time to live, which would remove rows.
 _COLUMN, _USING = r'(?:"[^"]+"|\w+)', r"(?: using (?:(?:timeout|timestamp) \S+(?: and )?)+)?"
 REPEATS = (
     re.compile(rf"update \S+{_USING} set {_COLUMN} ?= ?\?(?: ?, ?{_COLUMN} ?= ?\?)* where .*", re.IGNORECASE),
@@ -65,10 +65,11 @@ class StatementColumn(FilePart):
     """The numbers from which values are generated: a range of 1,000 gives 1,000 different values. Default: 10^11."""
 
     size: Text | None = Field(default=None, examples=["gaussian(10..100)"])
-    """Length: of a text in characters, of a blob in bytes, or of a collection in elements. Default: 4 to 8."""
+    """Length of a value: characters of text, bytes of a blob, or elements of a collection. Default: 4 to 8."""
 
     cluster: Text | None = Field(default=None, examples=["presets(70:1, 20:2.5, 10:3.5)"])
-    """Number of values of a clustering column per value of the preceding one: the rows of a partition. Default: 1."""
+    """Number of values of a clustering column for each value of the preceding column. Together, these numbers determine
+    the rows of a partition. Default: 1."""
 
 
 class Statement(FilePart):
@@ -202,7 +203,7 @@ def changing(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[
 
 
 def title(work: Statements) -> str:
-    """The names of the statements."""
+    """The title in a plan, with the names of the statements."""
     return f"statements {', '.join(work.statements)}"
 
 

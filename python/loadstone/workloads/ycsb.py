@@ -54,7 +54,7 @@ OPEN_SECONDS = 60.0
 
 
 class Ycsb(FilePart):
-    """The keys of YCSB."""
+    """A YCSB core workload: a file, properties, or both."""
 
     file: Text | None = Field(default=None, examples=["../workloads/workload{letter}"])
     """A YCSB workload file. Default: none; `properties` then set `recordcount`."""
@@ -76,7 +76,7 @@ def work(keys: Any, experiment: Experiment) -> Ycsb:
 
 
 def title(work: Ycsb) -> str:
-    """The file's name; without a file, the text `properties`."""
+    """The title in a plan: the file's name, or `properties` without a file."""
     return Path(work.file).name if work.file else "properties"
 
 
@@ -113,7 +113,7 @@ def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
 
 
 def require_store(variant: Variant) -> None:
-    """Opens a new store of this kind, because only the store can check some values. Raises LoadstoneError."""
+    """Opens a new store with a variant's settings, because only the store can check some. Raises LoadstoneError."""
     if failure := store_failure(variant.store, variant.durability, tuple(sorted(variant.store_properties.items()))):
         raise LoadstoneError(f"{variant.system}: {failure[0]}", failure[1])
 
@@ -183,7 +183,7 @@ def translate_variant(variant: Variant, phase: Literal["load", "run"]) -> Spec:
     """The spec of a variant from the YCSB front end. Raises LoadstoneError with the engine's message."""
     if phase == "load":
         variant = variant.loading
-    # Each trial sets its directory, but the front end requires a directory.
+    # The front end requires a directory, which each trial replaces.
     properties = {
         **directory_properties(variant.store, Path("data")),
         **variant.store_properties,
@@ -308,7 +308,7 @@ def figures(phase: EngineLaunch, launched: Sequence[EndedLaunch]) -> Iterator[Va
 
 
 def mean_length(length: dict[str, Any]) -> float:
-    """The mean of the distribution of a length."""
+    """The mean of a length's distribution."""
     if "bytes" in length:
         return float(length["bytes"])
     if "counts" in length:

@@ -28,7 +28,7 @@ PERIOD = "_period_seconds"
 
 
 def activity_figures(logs: Iterable[tuple[Path, float]], marks: Mapping[str, str]) -> dict[str, float]:
-    """The number of starts of each activity since its server started, and the median time between two of them.
+    """How often each activity has started since its server started, and the median time between consecutive starts.
 
     `logs` are the servers' logs and start times, s since the epoch. `marks` are regular expressions
     for the first line of each activity, keyed by its name. The results have names such as `checkpoints` and

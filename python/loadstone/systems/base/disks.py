@@ -20,7 +20,7 @@ from loadstone.observe.device import list_mounts
 from loadstone.observe.kernel_file import PROC, list_pids, read_text
 from loadstone.systems.base.system import SystemsError
 
-# See fs/ext4/ext4.h. The file system stops immediately; with this flag, its journal is not written first.
+# See fs/ext4/ext4.h. The ioctl stops the file system immediately; with the flag, the journal is not written first.
 EXT4_IOC_SHUTDOWN, NO_LOG_FLUSH = 0x8004587D, 2
 COMMAND_SECONDS = 60.0
 # A killed server keeps its files open until the kernel has removed the process.
@@ -67,7 +67,7 @@ def unmount_stopped(directory: Path) -> None:
 
 
 def unmount_directory(directory: Path) -> None:
-    """Unmounts a directory that is mounted, in all mount namespaces. Raises SystemsError.
+    """Unmounts a directory in all mount namespaces, if it is mounted. Raises SystemsError.
 
     A namespace that was created while the file system was mounted has a copy of the mount, which keeps the file system
     alive: the next mount of its device would be the same file system, still stopped (mount_namespaces(7)).
@@ -83,7 +83,7 @@ def unmount_directory(directory: Path) -> None:
             if time.monotonic() >= until:
                 raise
             time.sleep(POLL_SECONDS)
-    # A namespace may disappear at any time; a new one may inherit a copy, and a process may still use it.
+    # A namespace may disappear at any time, a new namespace may inherit a copy, and a process may still use a copy.
     until = time.monotonic() + BUSY_SECONDS
     while copies := find_copies(device):
         if time.monotonic() >= until:

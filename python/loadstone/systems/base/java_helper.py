@@ -1,4 +1,4 @@
-"""Keeps a Java program running, because each start takes one to two seconds. It answers each line with a line."""
+"""Keeps a Java program running, because each start takes one to two seconds. The program answers line by line."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ class Resident:
         atexit.register(self.end_program)
 
     def ask_program(self, argv: Sequence[str], line: str, timeout_s: float) -> str:
-        """The program's answer. Raises SilentError after `timeout_s`, and ResidentError if the program exits."""
+        """Sends a line to the program and returns its answer. Raises SilentError after `timeout_s`, and ResidentError
+        if the program exits."""
         with self._lock:
             process = self._start_program(tuple(argv))
             try:

@@ -140,8 +140,8 @@ def process_release(pid: int) -> str:
 def read_collections(gc_log: Path, since: int = 0) -> Collections:
     """The pauses written to a log after byte `since`; none while there is no log.
 
-    The log must have been enabled by `java_command`. It is truncated when its server restarts, so if `since` is beyond
-    its end, it is read from the start.
+    The log must have been enabled by `java_command`. It is truncated when its server restarts, so a log shorter than
+    `since` is read from the start.
     """
     length = file_size(gc_log)
     since = since if since <= length else 0

@@ -27,7 +27,7 @@ from loadstone.systems.base.system import SystemsError
 HOST_NUMBER = 254
 # See linux/sched.h.
 CLONE_NEWNET = 0x40000000
-# The time within which a packet arrives, and the time that a packet on a cut path gets after all others have arrived.
+# The maximum time for all packets to arrive, and for packets on cut paths after all other packets have arrived.
 ARRIVAL_S, GRACE_S = 0.5, 0.02
 HINT = "run as root, with the program `ip` installed; `loadstone doctor` lists the faults that this host supports"
 
@@ -51,7 +51,7 @@ def node_namespace(root: Path, node: int) -> str:
 def enter_namespace(root: Path, node: int, user: str | None = None) -> list[str]:
     """The prefix that makes a command run in a node's namespace, without an extra process.
 
-    Only root can enter the namespace, so a `user` other than root is assumed afterwards.
+    Only root can enter the namespace, so the switch to `user` follows.
     """
     identity: list[str] = []
     if user is not None:
@@ -91,7 +91,7 @@ def connect_node(root: Path, node: int, number: int, network: str) -> None:
 
 
 def link_name(root: Path, node: int) -> str:
-    """The interface of a node, or of the host (0), to the bridge."""
+    """The name of the interface that connects a node, or the host (0), to the bridge."""
     return f"{name_prefix(root)}v{node}"
 
 
@@ -106,7 +106,7 @@ def node_address(root: Path, node: int) -> str:
 
 
 def bridge_port(node: int) -> str:
-    """The bridge's interface to a node."""
+    """The name of the bridge's interface to a node."""
     return f"p{node}"
 
 
@@ -122,7 +122,7 @@ def is_linked(root: Path, node: int) -> bool:
 
 
 def sink_name(root: Path, node: int) -> str:
-    """An interface of a node, or of the host (0), whose packets disappear."""
+    """The name of an interface of a node, or of the host (0), whose packets disappear."""
     return f"{name_prefix(root)}x{node}"
 
 
@@ -143,7 +143,7 @@ def close_sink(root: Path, node: int) -> tuple[str, ...]:
 
 
 def drop_path(root: Path, sender: int, receiver: int) -> None:
-    """Sends packets from a sender to a receiver into the sender's sink. Raises SystemsError."""
+    """Diverts packets from a sender to a receiver into the sender's sink. Raises SystemsError."""
     route = (f"{node_address(root, receiver)}/32", "dev", sink_name(root, sender), "src", node_address(root, sender))
     run_ip(*enter_node(root, sender), "route", "add", *route)
 
@@ -195,7 +195,7 @@ def open_socket(root: Path, node: int) -> socket.socket:
     sockets: list[socket.socket] = []
     errors: list[OSError] = []
 
-    # A thread may change its namespace alone; a socket remains in the namespace in which it was created.
+    # A thread can change only its own namespace; a socket remains in the namespace in which it was created.
     def create_socket() -> None:
         try:
             if node:

@@ -1,7 +1,7 @@
 """Directories of a system outside its data directory.
 
-Some are on storage that the user named. They are removed with the system's data; new data gets a new random name, so
-that no server ever finds another server's old data.
+Some are on storage that the user named. They are removed with the system's data; directories for new data get a new
+random name, so that no server ever finds another server's old data.
 
 Other directories are for a server that refuses to run as root. Other users cannot enter root's home directory, so the
 files of the server's user go to the standard directories of system programs.
@@ -85,7 +85,7 @@ def remove_outside(place: Place) -> None:
         return
     for inside in place.data.iterdir():
         if inside.is_symlink() and inside.readlink().parent == DATA and inside.readlink().exists():
-            # It may be a node's file system.
+            # A node's file system may be mounted there.
             disks.unmount_directory(inside.readlink())
             shutil.rmtree(inside.readlink())
 

@@ -12,7 +12,7 @@ from loadstone.systems.base.files.cache import hold_lock
 from loadstone.systems.base.running_system import RunningSystem
 
 MARK = "experiment.lock"
-# The owner in the state of servers that a run starts. A later run may stop only servers with this owner.
+# The owner that a run records in the state of its servers. A later run may stop only servers with this owner.
 OWNER = "experiment"
 
 

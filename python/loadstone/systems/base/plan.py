@@ -1,4 +1,4 @@
-"""Makes a plan from a user's request, and converts its settings to numbers and choices."""
+"""Makes a plan from a user's request, and converts settings to numbers and choices."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def plan_differences(old: SystemPlan, new: SystemPlan) -> str:
 
 
 def list_nodes(nodes: Sequence[int]) -> str:
-    """The possible numbers of nodes, for a message: `1 or 3`, or `1 to 9`."""
+    """The possible node counts, for a message: `1 or 3`, or `1 to 9`."""
     first, *rest = sorted(nodes)
     if len(rest) > 1 and rest[-1] - first == len(rest):
         return f"{first} to {rest[-1]}"

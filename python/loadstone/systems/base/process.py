@@ -66,7 +66,7 @@ def is_paused(process: ServerProcess) -> bool:
 
 
 def user_environment(server: Server) -> dict[str, str]:
-    """The variables of a server that runs as another user."""
+    """Environment variables for a server that runs as another user."""
     if server.user is None:
         return {}
     return {"HOME": str(server.directory), "USER": server.user, "LOGNAME": server.user}

@@ -57,7 +57,7 @@ class RunningSystem:
             raise SystemsError(f"{name} has a single instance on a host", f"omit the name {instance}")
         # The name including the instance: `redis@second`.
         self.name = f"{name}{AT}{instance}" if instance else name
-        # The path is normalised, because its servers are found by this path.
+        # The path is normalised, because servers are found by this path.
         self.place = Place(Path(root or systems_root()).resolve() / self.name, cache_root())
 
     def up(
@@ -282,7 +282,7 @@ class RunningSystem:
 
     @property
     def plan(self) -> SystemPlan:
-        """The nodes and settings with which it was started. Raises SystemsError if it is not up."""
+        """The nodes and settings with which the system was started. Raises SystemsError if it is not up."""
         return self._require_state().plan
 
     @property
@@ -295,7 +295,7 @@ class RunningSystem:
         return self.system.store_properties(self.place, self.plan)
 
     def client_environment(self) -> Mapping[str, str]:
-        """The environment in which the system's client programs reach it."""
+        """The environment variables with which the system's client programs connect."""
         return self.system.client_environment(self.place, self.plan)
 
     def data_directories(self) -> Sequence[Path]:

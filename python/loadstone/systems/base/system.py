@@ -184,8 +184,7 @@ class System(ABC):
         return ()
 
     def plan_roles(self, plan: SystemPlan) -> Mapping[str, Sequence[str]]:
-        """The servers of the roles that the plan determines, in addition to roles that are servers' names without their
-        numbers."""
+        """The servers of each role that the plan determines. A server's name without its number is always a role."""
         return {}
 
     def find_roles(self, place: Place, plan: SystemPlan) -> Mapping[str, Sequence[str]]:

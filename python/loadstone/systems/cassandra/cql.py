@@ -42,7 +42,7 @@ NAMES = {
 
 
 class UnreachableError(SystemsError):
-    """A node does not answer: there is no connection, a broken connection, or a timeout."""
+    """A node does not answer: the connection failed, or the answer did not arrive in time."""
 
 
 class RefusedError(SystemsError):
@@ -107,7 +107,7 @@ class Cql(AbstractContextManager["Cql"]):
         return Body(answer).read_rows()
 
     def exchange_frames(self, opcode: int, body: bytes) -> tuple[int, bytes]:
-        """Sends a frame and waits for the answer: its opcode and body."""
+        """Sends a frame; returns the opcode and the body of the answer."""
         try:
             self.socket.sendall(struct.pack(">BBhBi", REQUEST, 0, 0, opcode, len(body)) + body)
             version, flags, _, answer, length = struct.unpack(">BBhBi", self.receive_exactly(9))
@@ -189,7 +189,7 @@ class Body(BytesIO):
         return [{name: decode_cell(self.read_cell(), decode) for name, decode in columns_read} for _ in range(count)]
 
     def read_decoder(self) -> Callable[[bytes], Value]:
-        """The decoder for the type in an [option], if the lab's queries return that type. Raises SystemsError."""
+        """The decoder for the type in an [option]. Raises SystemsError for a type that the lab's queries do not use."""
         kind = self.read_number(">H")
         match kind:
             case 0x0001 | 0x000A | 0x000D:

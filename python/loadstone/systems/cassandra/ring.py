@@ -1,6 +1,6 @@
 """The nodes' views of a Cassandra cluster, read over CQL.
 
-`nodetool status` reports the same, but each call starts a JVM (2 s of CPU time). Its state UN means that the node
+`nodetool status` reports the same states, but each call starts a JVM (2 s of CPU time). The state UN means that a node
 has joined and has its place in the ring (tables `system.local` and `system.peers`), and that the failure detector of
 the queried node considers it alive. No table shows which nodes are considered alive, but if a read of a fully
 replicated table at consistency ALL fails, the error `Unavailable` contains their number.
@@ -133,7 +133,7 @@ def schema_version(cql: Cql) -> str:
 def await_schema_agreement(plan: SystemPlan, within_s: float) -> None:
     """Waits until all nodes that answer in time have the same schema. Raises SystemsError if this takes longer.
 
-    A busy node may take seconds to answer. Without waiting for it, its first requests could concern an unknown table.
+    A busy node may take seconds to answer. Without the wait, its first requests could name a table unknown to it.
     """
     deadline = time.monotonic() + within_s
     with ExitStack() as stack:

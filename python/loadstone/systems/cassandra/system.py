@@ -102,7 +102,7 @@ class Cassandra(System):
         return [server_name(node) for node in range(1, plan.nodes + 1)]
 
     def missing_readiness(self, place: Place, plan: SystemPlan, servers: Sequence[Server]) -> str | None:
-        """Waits for the state UN of `nodetool status`, as seen from each node."""
+        """Checks that all nodes have the state UN of `nodetool status`, as seen from each node."""
         names = {server.name for server in servers}
         return missing_readiness(plan, [node for node in range(1, plan.nodes + 1) if server_name(node) in names])
 
@@ -119,7 +119,7 @@ class Cassandra(System):
         return properties
 
     def read_facts(self, place: Place, plan: SystemPlan) -> Mapping[str, str | int | float]:
-        """The heap, and the guarantee of an acknowledged write, as a node reports it.
+        """The heap size, and the durability of acknowledged writes as a node reports it.
 
         `device` means that no write is lost. `interval` means that a node may lose its latest writes: it replays its
         log up to the last marker, and a periodically synced log has a marker every 100 ms at best (CASSANDRA-13987).
@@ -170,7 +170,7 @@ class Cassandra(System):
         return figures
 
     def find_backlog(self, place: Place, plan: SystemPlan) -> str | None:
-        """The hints that a reachable node keeps for other nodes, or its compactions."""
+        """The hints that a reachable node keeps for other nodes, or its unfinished compactions."""
         reachable, _ = read_views(plan, SINGLE_ANSWER_S)
         for node in reachable:
             try:
@@ -228,7 +228,7 @@ def read_pressure(place: Place, plan: SystemPlan, node: int, *, reachable: bool)
 
 
 def count_compactions(plan: SystemPlan, node: int) -> Mapping[str, int]:
-    """The running and the waiting compactions of a node; empty if it does not report them."""
+    """The number of running and of waiting compactions on a node; empty if the node does not report them."""
     try:
         with connect_node(plan, node, SINGLE_ANSWER_S) as cql:
             rows = cql.run_query(COMPACTIONS)

@@ -53,8 +53,8 @@ def create_table(plan: SystemPlan, table: str, options: Mapping[str, str], *, re
 def define(cql: Cql, statement: str) -> None:
     """Executes a definition, with `NetworkTopologyStrategy` if the server refuses `SimpleStrategy`.
 
-    ScyllaDB refuses it for keyspaces with tablets. `NetworkTopologyStrategy` also accepts `replication_factor`. Raises
-    SystemsError.
+    ScyllaDB refuses `SimpleStrategy` for keyspaces with tablets. `NetworkTopologyStrategy` also accepts
+    `replication_factor`. Raises SystemsError.
     """
     try:
         cql.run_query(statement)
@@ -73,7 +73,7 @@ def connect_first(plan: SystemPlan) -> Cql:
 
 
 def make_statements(nodes: int, table: str, options: Mapping[str, str]) -> list[str]:
-    """The statements, in order. Raises SystemsError for unknown or invalid options."""
+    """The statements that recreate the keyspace and the table. Raises SystemsError for unknown or invalid options."""
     # The binding's name `cassandra.keyspace` is accepted, as well as `keyspace`.
     settings: Mapping[str, str] = {key.removeprefix("cassandra."): value for key, value in options.items() if value}
     chosen = table_plan("cassandra", settings, OPTIONS | {"replication_factor": str(nodes)})

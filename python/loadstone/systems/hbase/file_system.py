@@ -37,7 +37,7 @@ def file_system(place: Place, plan: SystemPlan) -> Mapping[str, str]:
 
 
 def owner_file(place: Place) -> Path:
-    """The file that marks an HDFS that was started for this HBase, and is stopped with it."""
+    """The file that marks an HDFS as started for this HBase; such an HDFS is stopped with HBase."""
     return place.data / "brought-hdfs"
 
 

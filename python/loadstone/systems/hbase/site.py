@@ -26,7 +26,7 @@ rootLogger.appenderRef.console.ref = console
 """
 # With the default period, beans would be up to ten seconds old.
 METRICS2 = "*.period=1\n"
-# The files that region servers need in order to write to HDFS with its settings.
+# The files from which region servers read the settings of HDFS.
 HDFS_FILES = ("core-site.xml", "hdfs-site.xml")
 STANDALONE, DISTRIBUTED = "standalone", "distributed"
 # The address of the master, which is part of HBase's server names. A region server is on the loopback address with its

@@ -111,7 +111,7 @@ class HBase(System):
         }
 
     def find_roles(self, place: Place, plan: SystemPlan) -> Mapping[str, Sequence[str]]:
-        """`meta` is the region server with hbase:meta, which all clients need; all others are `without-meta`."""
+        """`meta` is the region server with hbase:meta, which all clients need; other servers are `without-meta`."""
         names: dict[str, list[str]] = {"meta": [], "without-meta": []}
         for server in tables_of(place, plan).region_servers():
             names["meta" if server.tables.get("hbase:meta") else "without-meta"].append(name_of(plan, server))
@@ -253,7 +253,7 @@ def name_of(plan: SystemPlan, server: RegionServer) -> str:
 
 
 def conf_of(place: Place, number: int = 0) -> Path:
-    """The site files of a region server; for 0, the files of all other servers and of clients."""
+    """The directory with the site files of a region server; for 0, with the files of other servers and of clients."""
     return place.data / region_server(number) / "conf" if number else place.data / "conf"
 
 
@@ -298,7 +298,7 @@ def region_bean(plan: SystemPlan, host: str) -> Mapping[str, Any] | None:
 
 
 def memory_bytes(plan: SystemPlan, server: RegionServer) -> tuple[int, int]:
-    """The bytes of heap and memstores, from the server's beans, because other sources state only megabytes."""
+    """The sizes of heap and memstores, in bytes, from the server's beans: other sources state only megabytes."""
     host = server.name.split(",")[0]
     bean = region_bean(plan, host) or {}
     heap = hadoop.heap_bytes(host, read_whole_number(plan, "hbase.regionserver.info.port", 1))

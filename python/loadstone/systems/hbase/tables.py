@@ -106,7 +106,7 @@ class Tables:
         return [RegionServer(name, **fields) for name, fields in self._run_command("regions").items()]
 
     def read_serving(self) -> Serving:
-        """Reads HBase's system tables, to see what is being served. Raises SystemsError."""
+        """Reads the live servers and unopened regions from HBase's system tables. Raises SystemsError."""
         counts = self._run_command("serves", timeout_s=SERVING_S)
         return Serving(counts["servers"], counts["waiting"])
 

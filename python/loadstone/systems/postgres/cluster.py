@@ -20,7 +20,7 @@ SUPERUSER = "postgres"
 # An empty database next to the store's, for benchmarks that are commands: `pgbench … bench`.
 COMMANDS_DATABASE = "bench"
 ANSWER_S = 60.0
-# A quote in a text in quotes: in a connection string, and in a configuration file.
+# How a quote is written within quotes: in a connection string, and in a configuration file.
 ESCAPED, DOUBLED = "\\'", "''"
 SHARED_MEMORY = Path("/proc/sysvipc/shm")
 
@@ -141,8 +141,8 @@ def ensure_standby(
 
 
 def new_draft(directory: Path) -> Path | None:
-    """The path of a new cluster before it is complete, without the remains of an earlier one; None if the directory has
-    a cluster."""
+    """The path for a cluster that is being created, without the remains of an earlier attempt; None if the directory
+    has a cluster."""
     cluster, draft = directory / "cluster", directory / "draft"
     if cluster.is_dir():
         forget_ended(cluster)
@@ -158,7 +158,7 @@ def slot_name(standby: str) -> str:
 
 
 def quote_text(text: str, quote: str) -> str:
-    """A text in single quotes, with `quote` in place of each quote."""
+    """Puts text in single quotes; `quote` replaces each single quote in the text."""
     return "'" + text.replace("\\", "\\\\").replace("'", quote) + "'"
 
 
@@ -176,7 +176,7 @@ def copy_certificates(files: Path, directory: Path, user: str | None) -> Path:
 def forget_ended(cluster: Path) -> None:
     """Removes the lock files of an exited server whose pid still exists because it has not been reaped.
 
-    The next server would consider that server alive. (Only pids that no longer exist are detected by PostgreSQL.)
+    The next server would consider that server alive. (PostgreSQL detects only pids that no longer exist.)
     """
     for lock in (cluster / "postmaster.pid", *cluster.glob(".s.PGSQL.*.lock")):
         with contextlib.suppress(OSError, ValueError, IndexError):
@@ -186,7 +186,7 @@ def forget_ended(cluster: Path) -> None:
 
 
 def ask_server(programs: Programs, host: str, settings: Mapping[str, str], query: str) -> str:
-    """The server's answer to a query, which is made in the clients' role. Raises SystemsError."""
+    """The server's answer to a query in the clients' role. Raises SystemsError."""
     arguments = ["--no-psqlrc", "--tuples-only", "--no-align", "--quiet", "--set=ON_ERROR_STOP=1", f"--command={query}"]
     where = {"PGHOST": host, "PGPORT": settings["port"], "PGDATABASE": settings["database"]}
     who = {"PGUSER": settings["user"], "PGPASSWORD": settings["password"]}
@@ -194,7 +194,7 @@ def ask_server(programs: Programs, host: str, settings: Mapping[str, str], query
 
 
 def sql_literal(text: str) -> str:
-    """A text as an SQL literal. Raises SystemsError if it contains unprintable characters."""
+    """Converts text to an SQL literal. Raises SystemsError if the text contains unprintable characters."""
     if not text.isprintable():
         raise SystemsError("the password has unprintable characters", "choose another password with --set password=")
     return "'" + text.replace("'", "''") + "'"

@@ -21,7 +21,7 @@ from loadstone.systems.postgres import cluster
 from loadstone.systems.postgres.cluster import SUPERUSER, Programs
 
 HOST = "127.0.0.1"
-# A single server, and a primary.
+# The names of a single server and of a primary.
 SERVER, PRIMARY = "postgres", "primary"
 # A valid unquoted name in SQL. YCSB's bindings do not quote names, so both read `Table` as `table`.
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
@@ -241,7 +241,7 @@ class Postgres(System):
         """The number of connections, the size, live rows and dead rows of the role's largest database, and the number
         of connected standbys with the largest lag.
 
-        A command may use another database than the stores.
+        A command may use a different database from the stores.
         """
         largest = """
             SELECT datname FROM pg_database JOIN pg_roles ON pg_roles.oid = datdba WHERE rolname = current_user
@@ -391,7 +391,7 @@ def node_parameters(plan: SystemPlan, node: int) -> list[str]:
 
 
 def write_arguments(parameters: Mapping[str, object]) -> list[str]:
-    """Parameters as arguments."""
+    """Converts parameters to command-line arguments."""
     return [word for name, value in parameters.items() for word in ("-c", f"{name}={value}")]
 
 

@@ -201,7 +201,7 @@ class Redis(System):
             return plan.settings["version"]
 
     def read_facts(self, place: Place, plan: SystemPlan) -> Mapping[str, str | int | float]:
-        """The location and guarantee of the data, as the server reports it: a hook may have changed the settings."""
+        """The location and durability of the data, as the server reports them: a hook may have changed the settings."""
         try:
             with connect_client(plan) as client:
                 settings = {name: read_setting(client, name) for name in RECORDED}
@@ -269,13 +269,13 @@ def server_name(plan: SystemPlan, node: int) -> str:
 
 
 def client_port(plan: SystemPlan, node: int) -> int:
-    """The port of a node that clients use."""
+    """A node's port for clients."""
     return read_whole_number(plan, "port", 1) + node - 1
 
 
 def bus_port(plan: SystemPlan, node: int) -> int:
-    """The port of a node that other nodes use: 10,000 above the clients' port, as in Redis, or below it if that would
-    exceed 65535."""
+    """A node's port for other nodes: 10,000 above the clients' port, as in Redis, or below it if that would exceed
+    65535."""
     port = client_port(plan, node)
     return port + 10_000 if port <= PORT_MAX - 10_000 else port - 10_000
 
@@ -315,8 +315,8 @@ def writable_nodes(plan: SystemPlan) -> int:
 
 
 def read_replication(plan: SystemPlan) -> dict[str, int]:
-    """The number of connected replicas, and the bytes of the log that the last of them has not confirmed, which each
-    does once a second."""
+    """The number of connected replicas, and the largest number of log bytes that a connected replica has not confirmed.
+    Replicas confirm once a second."""
     with connect_client(plan) as client:
         section = client.read_section("replication")
     # slave0:ip=127.0.0.1,port=6380,state=online,offset=14,lag=0
@@ -446,9 +446,9 @@ def quote_value(text: str) -> str:
 
 
 def allow_connections(connections: int) -> None:
-    """Lets the servers started next have this number of connections. Raises SystemsError if that is impossible.
+    """Increases this process's limit on open files, so that the servers started next can have this many connections.
 
-    It raises this process's limit on open files, which servers inherit, because each connection is an open file.
+    Servers inherit the limit, and each connection is an open file. Raises SystemsError if the limit is too low.
     """
     needed = connections + OTHER_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

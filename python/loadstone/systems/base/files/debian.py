@@ -10,7 +10,7 @@ from pathlib import Path
 from loadstone.systems.base.files import cache, program
 from loadstone.systems.base.system import SystemsError
 
-MISSING = "check PATH; on systems other than Debian, install the server and set its path by --set binary=PATH"
+MISSING = "check PATH; on systems other than Debian, install the server and set its path with --set binary=PATH"
 HINT = "check that the mirrors in /etc/apt can be reached, or name an installed server with --set binary=PATH"
 # `Inst redis-tools (5:7.0.15-1 Debian:12 [amd64])`; for an upgrade, the old version in brackets comes first.
 INSTALLATION = re.compile(r"Inst (\S+) (\[\S+\] )?\((\S+)")

@@ -1,4 +1,4 @@
-"""Runs the machine's programs that download and unpack files; an error quotes the line of output with its cause."""
+"""Runs the machine's programs that download and unpack files; an error quotes the output line with the cause."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def run_program(
 ) -> str:
     """Runs a program as the current user or as `user`, and returns its output.
 
-    Raises SystemsError with `what` and the line of output that states the cause.
+    Raises SystemsError with `what` and the output line that states the cause.
     """
     try:
         done: subprocess.CompletedProcess[str] = subprocess.run(

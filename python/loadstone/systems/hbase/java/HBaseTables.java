@@ -107,7 +107,7 @@ public final class HBaseTables {
 
     /**
      * Queries the namespaces, which the master stores in a table, and reads hbase:meta; returns the live servers and the
-     * number of regions that are not open on one yet: {@code {"servers":["127.0.0.1,16020,1795283777136"],"waiting":0}}.
+     * number of regions not open on them yet: {@code {"servers":["127.0.0.1,16020,1795283777136"],"waiting":0}}.
      */
     private static String serves(Connection connection, Admin admin) throws IOException {
         admin.listNamespaceDescriptors();
@@ -172,8 +172,8 @@ public final class HBaseTables {
     }
 
     /**
-     * The heap, the memstores and the number of regions by table of each server. Queries the servers themselves, because
-     * the master knows only their last reports.
+     * For each server: the heap, the memstores and the number of regions by table. Queries the servers themselves,
+     * because the master knows only their last reports.
      */
     private static String regions(Admin admin) throws IOException {
         Map<String, String> servers = new TreeMap<>();
