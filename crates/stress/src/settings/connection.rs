@@ -87,13 +87,13 @@ pub struct SchemaSettings {
 pub struct TransportSettings {
     /// Path of the trusted certificates, in PEM, JKS or PKCS#12 format.
     pub truststore: Option<String>,
-    /// Its password.
+    /// Password of the trust store.
     pub truststore_password: Option<String>,
     /// Path of the client's certificate and key.
     pub keystore: Option<String>,
-    /// Its password.
+    /// Password of the key store.
     pub keystore_password: Option<String>,
-    /// `TLS`.
+    /// `ssl-protocol=`, `TLS` by default.
     pub protocol: String,
     /// `ssl-alg=`.
     pub algorithm: Option<String>,
