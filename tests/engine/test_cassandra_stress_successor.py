@@ -304,7 +304,7 @@ def test_mode_of_generation_5_keeps_prepared_statements(stress: Stress, mode: st
 
 
 def count_lines(stdout: str, start: str) -> int:
-    """The lines with this start."""
+    """The number of lines that begin with `start`."""
     return sum(line.startswith(start) for line in stdout.splitlines())
 
 

@@ -194,7 +194,7 @@ def test_closed_stdin_ends_wait_for_start(program: Path) -> None:
 
 
 def test_a_start_in_the_past_is_refused(start: Start) -> None:
-    # All of its operations would already be due.
+    # All operations would already be due.
     engine = start(wait_for_start=True, until={"operations": 100})
     assert isinstance(engine.next(), Ready)
     engine.say('{"start_at": 1}')
@@ -232,7 +232,7 @@ def test_every_due_operation_is_measured_or_reported(start: Start, arrival: str)
 
 
 def response_times(summary: Summary) -> None:
-    """Every operation has a response time and its waits."""
+    """Checks that every operation has a response time and both waits."""
     for outcome in summary.outcomes:
         assert outcome.response is not None
         assert decode_histogram(outcome.response).count == outcome.count
@@ -250,7 +250,7 @@ def test_operations_overdue_at_the_end_are_measured(start: Start) -> None:
     time.sleep(1.5)
     engine.process.send_signal(signal.SIGCONT)
     summary = single_summary(engine.read_remaining()[1])
-    # Each of them had a client that waited until it was due; operations not sent before the cut-off are reported.
+    # Each operation had a client that waited for its due time; operations not sent before the cut-off are reported.
     assert summary.due == summary.operations + summary.never_ended == 200
     response_times(summary)
 
@@ -291,7 +291,7 @@ def test_intervals_add_up_to_the_summary(
     assert sum(part.good + part.late for part in parts) == summary.succeeded
     assert sum(part.failed for part in parts) == summary.failures
     # Operations that ended after the window are in no interval's completions. At a rate, at most the operations due in
-    # the interval count; the excess is operations of the warm-up that ended in it.
+    # the interval count; the excess consists of warm-up operations that ended in the interval.
     beyond = sum(part.completed for part in parts) - summary.completed
     assert 0 <= beyond <= (summary.carried.ended if pace["mode"] == "open" else 0)
     # Operations sent in the warm-up may end in an interval.
@@ -300,7 +300,7 @@ def test_intervals_add_up_to_the_summary(
     if summary.due is not None:
         assert sum(interval.due or 0 for interval in intervals) == summary.due
     assert add_histograms(intervals) == add_histograms([summary])
-    # Their borders are computed, and they follow each other without gaps.
+    # The borders of intervals are computed, so intervals follow each other without gaps.
     assert [interval.k for interval in intervals] == list(range(len(intervals)))
     assert [interval.start_ns for interval in intervals] == [k * 100_000_000 for k in range(len(intervals))]
     assert {interval.length_ns for interval in intervals} == {100_000_000}

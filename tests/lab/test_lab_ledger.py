@@ -58,7 +58,7 @@ def test_durable_store_loses_no_writes(tmp_path: Path) -> None:
 
 def test_forgotten_inserts_are_settled_as_lost_across_engines(tmp_path: Path) -> None:
     with FakeRedis() as server:
-        # Acknowledged and forgotten; the first inserts belong to the load.
+        # The server acknowledges and forgets these inserts; the first inserts belong to the load.
         server.faults.append(Fault("forget", every=RECORDS + 30))
         path = experiment(tmp_path, INSERTS.replace("PORT", str(server.port)))
         loadstone(tmp_path, "run", path, timeout=300)
