@@ -48,7 +48,7 @@ def test_every_failed_attempt_is_retried_once(stress: Stress, code: int) -> None
     with FakeCassandra(fail_every(11, error(code))) as server:
         outcome = stress(server, "write n=40 no-warmup -rate threads=3")
     outcome.check_end()
-    # 44 executions: number 0, 11, 22 and 33 fail.
+    # Of 44 executions, numbers 0, 11, 22 and 33 fail.
     assert server.kinds == {"WRITE": 44}
     assert count_retries(outcome) == 4
     assert outcome.totals("partitions") == {"WRITE": 40, "total": 40}

@@ -48,7 +48,7 @@ def test_closed_stdin_ends_the_load_with_its_results(
     summary = single_summary(events)
     assert (code, summary.end, summary.reason) == (1, "lease", "stdin closed")
     assert summary.succeeded == summary.operations > 0
-    # Less than the spec's minute and the lease's 20 s.
+    # The limit is below the spec's minute and the lease's 20 s.
     assert time.monotonic() - closed < 10
     assert 0.5e9 < summary.measured_ns < 15e9
 
@@ -256,7 +256,7 @@ def test_operations_overdue_at_the_end_are_measured(start: Start) -> None:
 
 
 def test_engine_pause_is_visible_and_leaves_the_window(start: Start) -> None:
-    # Stopped from the warm-up until after the window: nothing was sent in the window.
+    # The engine is stopped from the warm-up until after the window, so nothing is sent in the window.
     engine = start(warmup_seconds=1, until={"seconds": 0.5}, interval_ms=100)
     assert isinstance(engine.next(), Ready)
     time.sleep(0.2)
@@ -308,7 +308,7 @@ def test_intervals_add_up_to_the_summary(
 
 
 def test_intervals_add_up_to_summary_after_idle_end(start: Start) -> None:
-    # One operation immediately, and the next one due in a minute.
+    # One operation is due immediately, and the next in a minute.
     engine = start(pace=rate(1 / 60), until={"seconds": 300})
     events = [engine.next() for _ in range(3)]
     engine.say('"stop"')

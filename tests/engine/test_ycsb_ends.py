@@ -104,7 +104,7 @@ def test_store_of_a_killed_load_is_loaded_again(
 
 
 def test_load_ends_at_the_first_failed_insert(engine: Engine) -> None:
-    """64 KiB of LMDB contain only a few records."""
+    """A database of 64 KiB holds only a few records."""
     line = "load lmdb -P workloads/workloada lmdb.dir=db lmdb.mapsize=64K recordcount=100"
     result = engine.run(line, "-threads", "3")
     assert result.code == 1

@@ -220,7 +220,7 @@ def test_hosts_are_checked_concurrently() -> None:
     problems = {row["host"]: row["problems"] for row in describe_hosts(fleet, is_checked=True)}
     assert problems.pop("host3") == ["host host3: no agent is running there: no reply within 20 s"]
     assert {*map(str, problems.values())} == {"['its clock is known only to within ±500 ms']"}
-    # One silence, the installation, `doctor` and the round trips of all hosts; the hosts one by one take 100 s more.
+    # The silence, the installation, `doctor` and the round trips of all hosts; one by one, the hosts take 100 s more.
     assert simulation.now < 1000 + 20 + 12
 
 

@@ -51,7 +51,7 @@ def test_durable_store_loses_no_writes(tmp_path: Path) -> None:
         assert (trial.value("ledger.proven") or 0) > 0.95
         assert trial.value("verified")
         assert 0 < (trial.value("verified.whole") or 0) < 0.2
-    # Spec and ledger were in the directory of the data; the result remains.
+    # Spec and ledger were in the data directory; the result remains.
     assert not list(tmp_path.rglob("ledger.spec.json"))
     assert list(single_folder(tmp_path).path.rglob("ledger.stdout"))
 

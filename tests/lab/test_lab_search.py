@@ -38,7 +38,7 @@ measure: {warmup: 0, duration: 100ms}
 load: {reuse: copy}
 checks: {generator-limited: {driver: 1, late: 1}}
 """
-# Long enough that the engine's share of an operation is far below the judge's threshold.
+# Fields long enough to keep the engine's share of an operation far below the judge's threshold.
 SMALL = ("-p", "recordcount=100", "-p", "fieldlength=20000", "-p", "lmdb.dir=mine")
 YCSB = ("ycsb", "run", "lmdb", "-P", ROOT / "workloads/workloadc", *SMALL)
 

@@ -64,7 +64,7 @@ pub fn run_command(
         if creates { schema::create_schema(settings, profiles, &options) } else { execute_script(&options, &[]) }?;
     print_out(&describe_cluster(&cluster, settings));
     if creates {
-        // Instead, the tool sleeps for one second per contact point.
+        // The tool sleeps for one second per contact point instead of waiting for agreement.
         let part = if profiles.is_empty() { "keyspaces" } else { "schema" };
         print_out(&format!("Created {part}. All nodes agree on the schema.\n"));
     }

@@ -172,7 +172,7 @@ pub struct OperationSpec {
     pub name: String,
     /// The frequency of the operation, relative to the sum of all weights.
     pub weight: f64,
-    /// The name of the table on which it operates.
+    /// The name of the operation's table.
     pub table: String,
     /// The work that it does.
     pub work: OperationWork,
@@ -190,7 +190,7 @@ pub enum OperationWork {
     Query {
         /// The text of the statement, with a `?` for each value.
         cql: String,
-        /// The rows from which its values come.
+        /// The rows that supply the values.
         #[serde(default)]
         fields: Fields,
         /// Whether the rows read are compared with the rows written.
@@ -206,7 +206,7 @@ pub enum OperationWork {
     },
 }
 
-/// The rows from which the values of a query come.
+/// The rows that supply the values of a query.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Fields {

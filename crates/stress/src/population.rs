@@ -26,7 +26,7 @@ pub enum Selection {
         last: i64,
         /// Whether the sequence starts again after its end.
         wrap: bool,
-        /// Distance of reads behind the writes (`read-lookback=`).
+        /// The distance by which reads lag behind writes (`read-lookback=`).
         read_lookback: Option<Spec>,
     },
     /// Independent random draws.

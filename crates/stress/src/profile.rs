@@ -39,7 +39,7 @@ pub struct Query {
     pub name: String,
     /// The text of the query, with a `?` for each value.
     pub cql: String,
-    /// The rows from which its values come.
+    /// The rows that supply the query's values.
     pub fields: Fields,
     /// Whether the rows read are compared with the rows written.
     pub validates: bool,

@@ -245,7 +245,8 @@ pub struct PopulationSettings {
 /// The settings of `-insert`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InsertSettings {
-    /// The choice of the partly written partition to continue. Since 4.0, the size of its range determines all keys.
+    /// The choice of the partly written partition to continue. Since 4.0, the size of the distribution's range
+    /// determines all keys.
     pub revisit: Spec,
     /// Number of operations in which a partition is written. The predefined tables need only one.
     pub visits: Spec,

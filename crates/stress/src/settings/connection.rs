@@ -51,7 +51,7 @@ pub struct NodeSettings {
     pub nodes: Vec<String>,
     /// A file with one contact point per line. [`NodeSettings::read_list`] parses its text.
     pub file: Option<String>,
-    /// Whether no nodes other than the contact points are used.
+    /// Whether only the contact points are used.
     pub whitelist: bool,
     /// The data centre to which connections are restricted.
     pub datacenter: Option<String>,
