@@ -85,7 +85,7 @@ def test_requests_reach_their_keys_shard(stress: Stress) -> None:
     assert len(server.arrivals) == 400
     assert server.find_misplaced() == []
     assert len(server.arrivals_by_shard()) == server.shards
-    # One connection of each executor to each shard.
+    # Each executor has one connection to each shard.
     connections = Counter(server.opened[True])
     assert set(connections) == set(range(server.shards))
     assert len(set(connections.values())) == 1
@@ -131,7 +131,7 @@ def test_lost_connections_return_to_their_shard(stress: Stress, answer: str) -> 
     connections = Counter(server.opened[True])
     initial = {connections[shard] - lost[shard] for shard in range(server.shards)}
     assert len(initial) == 1, (connections, lost)
-    # Until the connection is open again, another shard receives its requests.
+    # Until a lost connection is open again, another shard receives the requests.
     for misplaced in server.find_misplaced():
         assert 50 < server.arrivals.index(misplaced) < len(server.arrivals) - 50
 
@@ -193,7 +193,7 @@ def test_bindings_table_replaces_refused_strategy(reason: str) -> None:
 def test_slow_node_delays_the_new_table() -> None:
     settings = {setting.name: setting.default for setting in Cassandra.settings}
     with FakeCassandra() as server:
-        # The first answer about the schema is later than the limit of frequent queries.
+        # The first answer about the schema takes longer than ANSWER_S.
         delays = [ANSWER_S + 0.2]
         server.refuse = lambda text: time.sleep(delays.pop()) if "schema_version" in text and delays else None
         assert create_table(SystemPlan(1, settings | {"port": str(server.port)}), "usertable", {}, replace=True)
@@ -242,7 +242,7 @@ def test_prepares_are_pipelined_on_every_connection(stress: Stress, tmp_path: Pa
     assert outcome.code == 0, outcome.stderr
     counts = Counter(server.prepares)
     assert sum("LIMIT" in text for text in counts) == STATEMENTS
-    # The description, and one connection of each executor.
+    # Each statement is prepared for the description and on one connection of each executor.
     assert len({count for text, count in counts.items() if "LIMIT" in text}) == 1
     # 64 requests are in flight, so 150 statements take 3 round trips instead of 150.
     assert server.preparing_max == 64

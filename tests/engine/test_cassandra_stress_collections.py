@@ -1,4 +1,4 @@
-"""The columns of garbage collection, from the logs of the nodes."""
+"""The garbage-collection columns, computed from the logs of the nodes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ GC_RESULTS = {
 
 
 def pause_line(number: int, pause_ms: int) -> str:
-    """A line of `-Xlog:gc` about a pause that freed 39 MiB."""
+    """The `-Xlog:gc` line of a pause that freed 39 MiB."""
     cause = "Pause Young (Normal) (G1 Evacuation Pause)"
     return f"[2026-11-27T17:17:53.295+0000][5.236s][info][gc] GC({number}) {cause} 63M->24M(1024M) {pause_ms}.000ms\n"
 

@@ -48,7 +48,7 @@ def test_every_failed_attempt_is_retried_once(stress: Stress, code: int) -> None
     with FakeCassandra(fail_every(11, error(code))) as server:
         outcome = stress(server, "write n=40 no-warmup -rate threads=3")
     outcome.check_end()
-    # 44 executions: number 0, 11, 22 and 33 fail.
+    # Of 44 executions, numbers 0, 11, 22 and 33 fail.
     assert server.kinds == {"WRITE": 44}
     assert count_retries(outcome) == 4
     assert outcome.totals("partitions") == {"WRITE": 40, "total": 40}
@@ -239,7 +239,7 @@ def test_late_answers_are_in_every_latency(stress: Stress) -> None:
         server.delay_s = DELAY_S
         outcome = stress(server, "write n=20 no-warmup -rate threads=4")
     outcome.check_end()
-    # A tenth below, because timers may fire early and latencies are rounded.
+    # The limit is a tenth lower, because timers may fire early and latencies are rounded.
     for label in ("mean", "median", "99th percentile", "max"):
         assert outcome.latency_ms(label) >= DELAY_S * 1e3 * 0.9
 
@@ -270,7 +270,7 @@ def test_a_stall_delays_the_responses_behind_it(stress: Stress, tmp_path: Path) 
         late_ns = [histogram.value_at_quantile(rank / histogram.count) for rank in range(1, histogram.count + 1)]
         histograms.setdefault(tag, []).extend(late_ns)
     assert {tag: len(values) for tag, values in histograms.items()} == {"WRITE-st": count, "WRITE-rt": count}
-    # Of the 50 operations due in the stall, the k-th waited at least until its end: a ramp in steps of 10 ms.
+    # Of the 50 operations due in the stall, each waited at least until the end of the stall: a ramp in steps of 10 ms.
     responses = sorted(histograms["WRITE-rt"], reverse=True)
     for position in range(0, 40, 10):
         assert responses[position] >= (stall_s - position / rate) * 1e9 * 0.9
@@ -448,12 +448,12 @@ def test_a_refused_statement_ends_the_run(stress: Stress, verb: str) -> None:
     assert not server.executions
 
 
-# Peak resident memory of an engine with 10,000 clients, and the part of each client that has its own connection, bytes.
+# Limits in bytes: peak resident memory of an engine with 10,000 clients, and memory of a client with a connection.
 MEMORY_MAX, CLIENT_MEMORY_MAX = 150_000_000, 10_000
 
 
 def write_spec(program: Path, server: FakeCassandra, clients: int, operations: int) -> Spec:
-    """A trial that writes."""
+    """The spec of a trial that writes."""
     line = ["cassandra-stress", "write", f"n={operations}", "no-warmup", "-rate", f"threads={clients}"]
     options = ["-node", "127.0.0.1", "-port", f"native={server.port}", "-errors", "ignore", "retries=0", "--print-spec"]
     printed = subprocess.run([str(program), *line, *options], check=True, capture_output=True, text=True).stdout

@@ -1,4 +1,4 @@
-"""The ledger of cassandra-stress: the timestamp of a row names its write. A scripted server loses some writes."""
+"""The ledger of cassandra-stress: a row's timestamp identifies its write. A scripted server loses some writes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from stress_support import Stress, fail_every
 
 @dataclass
 class Ledger:
-    """Runs a command line with a ledger, and reads its writes back."""
+    """Runs a command line with a ledger, and reads the writes back."""
 
     program: Path
     home: Path
@@ -77,12 +77,12 @@ def test_missing_rows_of_the_warmup_are_not_counted(ledger: Ledger) -> None:
         summary = ledger.run(path)
         sent = server.kinds["READ"]
     assert summary["operations"] == 50
-    # If the host stalls, operations due before the end of the window may not end in it.
+    # If the host stalls, operations due in the window may end after the window.
     assert summary["missing_rows"]["reads"] == 50 - summary["in_flight"] - summary["unsent"]
     assert 50 < sent <= 100
 
 
-# Two rounds over 20 partitions, by one client: execution and operation have the same number.
+# Two rounds over 20 partitions by one client, so an execution has the number of its operation.
 ROUNDS = "write n=40 no-warmup -pop seq=1..20 -errors retries=0 ignore -rate threads=1"
 
 
@@ -157,7 +157,7 @@ def test_late_writes_are_judged_by_timestamp(ledger: Ledger, is_ordered: bool) -
             server.execute(execution, has_metadata=False)
         status, findings, _ = ledger.read_back(spec)
     assert (findings["writes"]["acknowledged"], findings["writes"]["maybe"]) == (30, 10)
-    # Writes 20 to 24 were acknowledged; ordered by arrival, the older writes replaced them.
+    # Writes 20 to 24 were acknowledged. A server that orders writes by arrival replaces them with older writes.
     lost = 0 if is_ordered else 5
     assert (status, findings["lost"]["writes"], findings["proven"]["writes"]) == (lost > 0, lost, 30 - lost)
     assert (findings["found"]["lost"], findings["found"]["came_true"], findings["found"]["phantom"]) == (
@@ -351,7 +351,7 @@ def test_uncertain_increments_widen_the_bounds(ledger: Ledger) -> None:
 
 
 def test_retried_increments_may_count_twice(ledger: Ledger) -> None:
-    # With more threads, all attempts of an operation could be among the failing ones.
+    # With more threads, all attempts at one operation could fail.
     line = "counter_write n=40 no-warmup -pop seq=1..20 -errors retries=2 min-delay-ms=1 -rate threads=1"
 
     def script(execution: Execution) -> Answer:

@@ -304,7 +304,7 @@ def test_mode_of_generation_5_keeps_prepared_statements(stress: Stress, mode: st
 
 
 def count_lines(stdout: str, start: str) -> int:
-    """The lines with this start."""
+    """The number of lines that begin with `start`."""
     return sum(line.startswith(start) for line in stdout.splitlines())
 
 
@@ -333,7 +333,7 @@ def test_intervals_begin_with_the_run(stress: Stress) -> None:
         outcome = stress(server, line, environment={**os.environ, "LC_ALL": "de_DE.UTF-8"})
     outcome.check_end()
     cells = [line.split(",") for line in outcome.stdout.splitlines() if line.startswith("total,")]
-    # The tool counts the first interval from the second before the start. Whole intervals end at tenths of a second.
+    # The tool's first interval begins up to 1 s before the run. Whole intervals end at tenths of a second.
     seconds = [float(row[11]) for row in cells]
     assert seconds == sorted(seconds)
     assert 0.1 <= seconds[0] < 1.0

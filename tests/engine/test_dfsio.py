@@ -183,7 +183,7 @@ def test_failure_is_reported_once(program: Path, tmp_path: Path, place: Path) ->
 
 
 def hadoops_file(place: Path, number: int) -> None:
-    """A file as written by the buffers of TestDFSIO's WriteMapper."""
+    """Writes a file with the content that TestDFSIO's WriteMapper writes."""
     (place / "io_data").mkdir(parents=True, exist_ok=True)
     content = bytes(ord("0") + number % 50 for number in range(1_000_000))
     (place / f"io_data/test_io_{number}").write_bytes((content * 2)[:MEGABYTE])
@@ -331,7 +331,7 @@ def test_only_reads_from_the_page_cache_are_reported(program: Path, tmp_path: Pa
 
 def test_memory_is_bounded_for_many_small_files(program: Path, tmp_path: Path, place: Path) -> None:
     peaks: dict[str, list[int]] = {"-write": [], "-read": []}
-    # The same number of buffers in 1 % of the files: a longer run fills more of its histograms.
+    # Both runs have the same number of buffers, because a longer run fills more of its histograms.
     for files in (1_000, 100_000):
         buffers = 100_000 // files
         for test, of_test in peaks.items():

@@ -34,18 +34,18 @@ def test_what_a_binding_loads_our_store_verifies(engine: Engine, binding: str) -
     assert len(dump(engine)) == RECORDS
 
 
-# The host caches names by their place in a request and their last eight bytes; the single field of an update can have
-# any name.
+# The JVM host caches field names by their place in a request and their last eight bytes. The single field of an
+# update can have any name.
 @pytest.mark.parametrize("prefix", ["field", "f", "longer_than_eight_"])
 def test_what_our_store_loads_a_binding_verifies(engine: Engine, binding: str, prefix: str) -> None:
     common = f"{COMMON} fieldnameprefix={prefix} fieldcount=12"
     engine(f"load {OWN} {common}")
     result = engine(f"run {binding} -threads 4 {common}")
     reads = result.returns("READ")["OK"]
-    assert 0 < reads < RECORDS, "updates are among them"
+    assert 0 < reads < RECORDS, "some operations are updates"
     assert result.returns("VERIFY") == {"OK": reads}
     again = engine(f"run {OWN} {common} readproportion=1 updateproportion=0")
-    assert again.returns("VERIFY") == {"OK": RECORDS}, "what the binding updated is right, too"
+    assert again.returns("VERIFY") == {"OK": RECORDS}, "the binding's updates are correct, too"
 
 
 def test_both_write_the_same_bytes(engine: Engine, binding: str, tmp_path: Path) -> None:

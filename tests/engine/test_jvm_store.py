@@ -220,7 +220,7 @@ def test_outage_fails_what_is_due_whatever_the_clients(engine: Engine, jvm_argum
     # The binding is unavailable for a second, at 500 operations per second.
     line = f"run {jvm_arguments} {RUN} operationcount=1000 -target 500 -threads {clients} scripted=outage"
     failures: list[int] = []
-    # A JVM that the machine stops during the outage sends late operations after it, but not in every run.
+    # A JVM that the host stops during the outage sends late operations after the outage, but not in every run.
     while len(failures) < 5:
         result = engine.run(line)
         statuses = Counter(result.returns("READ")) + Counter(result.returns("UPDATE"))

@@ -34,7 +34,7 @@ TIMEOUT_MS = {"gone": 10_000, "mute": 400}
 UPDATES = {"read": 0, "update": 1, "insert": 0, "scan": 0, "read_modify_write": 0, "delete": 0}
 # The tolerance for a busy host, as a share of the operations.
 SLACK_SHARE = 0.03
-# The share of late operations of an idle host: timers fire up to 2 ms late, and in a long silence these delays add up.
+# The share of late operations on an idle host: timers fire up to 2 ms late, and in a long silence these delays add up.
 LATE_SHARE = 0.02
 ALL = os.environ.get("LOADSTONE_OUTAGES") == "all"
 SECONDS = (1.0, 5.0, 30.0) if ALL else (1.0,)
@@ -60,7 +60,7 @@ class Outage:
 
 
 def measure(program: Path, kind: Any, seconds: float, clients: int, **changes: Any) -> Outage:
-    """Updates at a rate, through an outage."""
+    """Runs updates at a rate through an outage."""
     end = BEFORE + seconds + AFTER
     with FakeRedis(Fault(kind, BEFORE, BEFORE + seconds)) as server:
         properties = {"redis.port": str(server.port), "redis.timeout": str(TIMEOUT_MS[kind]), **changes}
@@ -89,9 +89,9 @@ def measure(program: Path, kind: Any, seconds: float, clients: int, **changes: A
 
 
 def clients_were_idle(run: Outage) -> bool:
-    """Whether nearly no refused operation waited for a client: none waits for the pause of another operation.
+    """Whether almost no refused operation waited for a client: no operation waits for the pause of another operation.
 
-    On a busy host, some wait for a processor.
+    On a busy host, some operations wait for a processor.
     """
     return run.summary.late_client < run.count("SERVICE_UNAVAILABLE") / 4
 
@@ -104,7 +104,7 @@ def measure_on_time(
     is_on_time: Callable[[Outage], bool] = lambda _: True,
     **changes: Any,
 ) -> Outage:
-    """The first trial of up to five without late operations or a stall; such a trial measures the host's processors.
+    """The first of up to five trials without late operations or a stall, which would measure the host's processors.
 
     On a busy host, many clients may not even connect within the timeout of an operation.
     """
@@ -121,7 +121,7 @@ def measure_on_time(
 
 
 def simulate(seconds: float, clients: int) -> tuple[int, int]:
-    """Timeouts, and operations over 1 ms late because all clients were busy, with a silent server: a simple queue."""
+    """Simulates a silent server as a queue: timeouts, and operations over 1 ms late because all clients were busy."""
     timed_out = late = 0
     free = [0.0] * clients
     until, timeout = BEFORE + seconds, TIMEOUT_MS["mute"] / 1000

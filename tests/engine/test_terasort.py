@@ -130,7 +130,7 @@ def test_damage_is_named_with_file_and_offset(program: Path, tmp_path: Path, row
         second.write_bytes(damaged)
         stderr = tera(program, "teravalidate", out, code=1).err
         row = at // ROW_BYTES
-        # A flipped digit of its number turns a row into another row, which differs earlier.
+        # A flipped digit in the row number turns the row into another row, which differs earlier.
         assert f"{second}: row {row} (offset " in stderr
         offset = int(stderr.split(f"{second}: row {row} (offset ")[1].split(")")[0])
         assert row * ROW_BYTES <= offset <= at
@@ -206,10 +206,10 @@ def test_output_without_its_job_marker_is_a_warning(program: Path, tmp_path: Pat
 
 def test_disk_without_direct_io_is_used(program: Path, tmp_path: Path, rows: Path) -> None:
     if os.geteuid() != 0:
-        pytest.skip("to mount a disk takes root")
+        pytest.skip("mounting a disk requires root")
     disk = tmp_path / "disk"
     disk.mkdir()
-    # Linux creates a file on it before it refuses O_DIRECT.
+    # Linux creates a file on this disk before it refuses O_DIRECT.
     subprocess.run(["mount", "-t", "ramfs", "ramfs", disk], check=True)
     try:
         with pytest.raises(OSError, match="Invalid argument"):
@@ -280,7 +280,7 @@ def test_stages_run_as_separate_engines_for_every_segment(program: Path, tmp_pat
 def test_engine_memory_is_limited_for_any_keys(
     program: Path, tmp_path: Path, keys: str, memory: int, sorting: list[str]
 ) -> None:
-    """All rows or half of them are in one part, whose engine receives more than its memory."""
+    """All rows or half of them are in one part, so this part's engine receives more than fits into its memory."""
     numbers = random.Random(1)
     heads = [7 if keys == "all equal" else int(1 / (numbers.random() + 1e-4)) for _ in range(900_000)]
     unsorted = [head.to_bytes(10) + at.to_bytes(90) for at, head in enumerate(heads)]

@@ -38,7 +38,7 @@ KILLED = {
 def start_stage(
     program: Path, rows: Path, stage: str, out: Path, *before: str
 ) -> tuple[list[str | Path], subprocess.Popen[str]]:
-    """A command that is in this stage now, unless it was too fast."""
+    """Starts a command, and returns it as soon as it has reached the stage or ended."""
     arguments, sign = KILLED[stage]
     line: list[str | Path] = [*arguments, *([rows] if arguments[0] == "terasort" else []), out]
     pipe = subprocess.PIPE
@@ -60,7 +60,7 @@ def test_killed_job_leaves_no_output_for_the_next(program: Path, tmp_path: Path,
         process.communicate()
         if process.returncode == -signal.SIGKILL and not out.exists():
             break
-        # The stage ended before its message was read.
+        # The command ended before the kill.
         shutil.rmtree(out)
     else:
         pytest.fail("no kill reached the stage in time")
@@ -106,7 +106,7 @@ def test_a_job_under_nohup_outlives_its_terminal(program: Path, tmp_path: Path, 
             break
         shutil.rmtree(out)
     else:
-        pytest.fail("it had always ended before the signal")
+        pytest.fail("the job always ended before the signal")
     assert tera(program, "teravalidate", out).checksum == CHECKSUM
 
 
@@ -129,7 +129,7 @@ def test_a_job_under_way_is_not_disturbed(program: Path, tmp_path: Path, rows: P
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Any]:
-    """Mounts a file system of a size, which requires root."""
+    """Mounts a file system of the requested size, which requires root."""
     with small_disks(tmp_path / "disk") as mounted:
         yield mounted
 
@@ -172,7 +172,7 @@ def test_a_disk_that_was_full_before(program: Path, rows: Path, small_disk: Any)
         assert [path.name for path in disk.iterdir()] == ["filler"]
 
 
-# Starts engines as a lab does: all but the last stage in sequence. Starts the last stage and waits forever.
+# Starts engines as a lab does: runs all stages but the last in sequence, then starts the last stage and waits forever.
 PARENT = """
 import json, subprocess, sys, time
 program, log, *stages = sys.argv[1:]
@@ -233,7 +233,7 @@ def test_stage_engines_end_with_their_parent(
         ("summary", "lease", "stdin closed")
     ] * 2
     assert not out.exists()
-    # The next job removes their files.
+    # The next job removes the engines' files.
     tera(program, "teragen", "10", out)
     assert not scratch.exists()
 

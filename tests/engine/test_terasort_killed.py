@@ -87,7 +87,7 @@ def test_job_killed_at_any_file_change_restarts_cleanly(
         assert read_rows(out) == read_rows(expected), n
         shutil.rmtree(out)
     else:
-        pytest.fail("it was killed 1,000 times and would still not end")
+        pytest.fail("the job was killed 1,000 times and never ended")
     stages = {*MARKS[job], "commit"}
     assert result <= stages
     assert result >= (stages if step == 1 else {"sort", "merge"})
@@ -121,7 +121,7 @@ def test_disk_full_at_any_file_leaves_nothing(program: Path, tmp_path: Path, inp
             stage = error.removeprefix(f'error: {arguments[0]} failed in the stage "').split('"')[0]
             stages += [stage] if stage not in stages else []
         else:
-            pytest.fail("it was never done")
+            pytest.fail("the job never succeeded")
         assert stages == [*MARKS[job], "commit"]
         assert [*home.iterdir()] == [home / "out"]
 
@@ -157,4 +157,4 @@ def test_of_jobs_started_together_one_writes_the_output(
         assert [path.name for path in home.iterdir()] == ["out"]
         assert read_rows(out) == read_rows(inputs / "sorted")
         shutil.rmtree(out)
-    assert refused, "they were never at work at the same time"
+    assert refused, "the jobs never ran at the same time"

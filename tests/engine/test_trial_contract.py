@@ -48,7 +48,7 @@ def test_closed_stdin_ends_the_load_with_its_results(
     summary = single_summary(events)
     assert (code, summary.end, summary.reason) == (1, "lease", "stdin closed")
     assert summary.succeeded == summary.operations > 0
-    # Less than the spec's minute and the lease's 20 s.
+    # The limit is below the spec's minute and the lease's 20 s.
     assert time.monotonic() - closed < 10
     assert 0.5e9 < summary.measured_ns < 15e9
 
@@ -194,7 +194,7 @@ def test_closed_stdin_ends_wait_for_start(program: Path) -> None:
 
 
 def test_a_start_in_the_past_is_refused(start: Start) -> None:
-    # All of its operations would already be due.
+    # All operations would already be due.
     engine = start(wait_for_start=True, until={"operations": 100})
     assert isinstance(engine.next(), Ready)
     engine.say('{"start_at": 1}')
@@ -232,7 +232,7 @@ def test_every_due_operation_is_measured_or_reported(start: Start, arrival: str)
 
 
 def response_times(summary: Summary) -> None:
-    """Every operation has a response time and its waits."""
+    """Checks that every operation has a response time and both waits."""
     for outcome in summary.outcomes:
         assert outcome.response is not None
         assert decode_histogram(outcome.response).count == outcome.count
@@ -250,13 +250,13 @@ def test_operations_overdue_at_the_end_are_measured(start: Start) -> None:
     time.sleep(1.5)
     engine.process.send_signal(signal.SIGCONT)
     summary = single_summary(engine.read_remaining()[1])
-    # Each of them had a client that waited until it was due; operations not sent before the cut-off are reported.
+    # Each operation had a client that waited for its due time; operations not sent before the cut-off are reported.
     assert summary.due == summary.operations + summary.never_ended == 200
     response_times(summary)
 
 
 def test_engine_pause_is_visible_and_leaves_the_window(start: Start) -> None:
-    # Stopped from the warm-up until after the window: nothing was sent in the window.
+    # The engine is stopped from the warm-up until after the window, so nothing is sent in the window.
     engine = start(warmup_seconds=1, until={"seconds": 0.5}, interval_ms=100)
     assert isinstance(engine.next(), Ready)
     time.sleep(0.2)
@@ -291,7 +291,7 @@ def test_intervals_add_up_to_the_summary(
     assert sum(part.good + part.late for part in parts) == summary.succeeded
     assert sum(part.failed for part in parts) == summary.failures
     # Operations that ended after the window are in no interval's completions. At a rate, at most the operations due in
-    # the interval count; the excess is operations of the warm-up that ended in it.
+    # the interval count; the excess consists of warm-up operations that ended in the interval.
     beyond = sum(part.completed for part in parts) - summary.completed
     assert 0 <= beyond <= (summary.carried.ended if pace["mode"] == "open" else 0)
     # Operations sent in the warm-up may end in an interval.
@@ -300,7 +300,7 @@ def test_intervals_add_up_to_the_summary(
     if summary.due is not None:
         assert sum(interval.due or 0 for interval in intervals) == summary.due
     assert add_histograms(intervals) == add_histograms([summary])
-    # Their borders are computed, and they follow each other without gaps.
+    # The borders of intervals are computed, so intervals follow each other without gaps.
     assert [interval.k for interval in intervals] == list(range(len(intervals)))
     assert [interval.start_ns for interval in intervals] == [k * 100_000_000 for k in range(len(intervals))]
     assert {interval.length_ns for interval in intervals} == {100_000_000}
@@ -308,7 +308,7 @@ def test_intervals_add_up_to_the_summary(
 
 
 def test_intervals_add_up_to_summary_after_idle_end(start: Start) -> None:
-    # One operation immediately, and the next one due in a minute.
+    # One operation is due immediately, and the next in a minute.
     engine = start(pace=rate(1 / 60), until={"seconds": 300})
     events = [engine.next() for _ in range(3)]
     engine.say('"stop"')

@@ -67,13 +67,13 @@ def test_stall_until_the_end_is_in_the_tail(program: Path) -> None:
     with FakeRedis(Fault("stall", 1.0, 2.1)) as server:
         summary, intervals = trial(program, server)
     sums(summary, intervals, 1000)
-    # Half of all operations became due while the server was silent; the quantile covers all of them, censored ones at
-    # their bounds.
+    # Half of all operations became due while the server was silent; the quantile covers all operations, with bounds for
+    # censored operations.
     responses = responses_of(summary.outcomes)
     p99 = percentiles(summary, 0.99)[0]
     assert (p99.value, p99.bound in (None, "at_least")) == (responses.value_at_quantile(0.99), True)
     assert p99.value >= 1.0e9
-    # They count in the intervals in which they were due: no operation was answered before 2.1 s.
+    # Operations count in the intervals in which they were due: no operation was answered before 2.1 s.
     assert server.zero is not None
     zero_ns = round(server.zero * 1e9) + unix_less_monotonic_ns() - summary.start_unix_ns
     for interval_of in intervals:
@@ -117,7 +117,7 @@ def test_a_late_answer_does_not_stretch_a_window(program: Path) -> None:
         + sum(more.completed for interval in intervals for more in interval.earlier)
         == summary.completed
     )
-    # From the server's log: its answers before the end are the maximum, and each later request follows an answer.
+    # Bounds from the server's log: the answers before the end, and the requests before the end less one per client.
     end = (summary.start_unix_ns + summary.measured_ns - unix_less_monotonic_ns()) / 1e9
     assert server.zero is not None
     requests = [log for log in server.log if log.received >= server.zero]
@@ -229,12 +229,12 @@ def test_engine_pause_affects_response_but_not_lower_bound(program: Path, tmp_pa
         assert isinstance(summary, Summary)
         return summary, watch.longest
 
-    # The pause must be within the measured second, and no stall of the host next to it.
+    # The pause must be within the measured second, without a further stall of the host.
     summary = next(result for result, stall in (run_paused() for _ in range(20)) if stall < STALL_SECONDS)
     kinds = ("response", "lower")
     upper, lower = (group_by_operation(summary.outcomes, kind)["all"][0].read_percentiles([0.99])[0] for kind in kinds)
     assert upper.value > 0.2e9
-    # Regardless of delays of single threads on this machine.
+    # The limit tolerates delays of single threads on this machine.
     assert lower.value < upper.value / 4
     assert summary.late_generator > 500 > summary.late_client
     assert max(executor.held_ns for executor in summary.executors) > 0.25e9
@@ -247,7 +247,7 @@ def test_tail_shorter_than_the_servers_log_is_detected(program: Path, engine: En
         where = {"redis.host": "127.0.0.1", "redis.port": str(relay.port), "redis.timeout": "10000"}
         run = run_relayed(program, relay, {"name": "redis", "properties": where}, RECORDS)
         run.check()
-        # If the server had been this slow, the engine would have understated it.
+        # If the server had been this slow, the engine would have understated the latencies.
         for log in relay.log:
             log.answered = None if log.answered is None else log.answered + 10
         with pytest.raises(AssertionError):

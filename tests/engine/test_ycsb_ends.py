@@ -82,7 +82,7 @@ def test_a_second_interrupt_ends_at_once(engine: Engine, running: list[subproces
     time.sleep(0.8)
     process.send_signal(signal.SIGINT)
     time.sleep(1)
-    assert process.poll() is None, "it waits for its reader"
+    assert process.poll() is None, "the process must wait for a reader"
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=20) == 130
 
@@ -104,7 +104,7 @@ def test_store_of_a_killed_load_is_loaded_again(
 
 
 def test_load_ends_at_the_first_failed_insert(engine: Engine) -> None:
-    """64 KiB of LMDB contain only a few records."""
+    """A database of 64 KiB holds only a few records."""
     line = "load lmdb -P workloads/workloada lmdb.dir=db lmdb.mapsize=64K recordcount=100"
     result = engine.run(line, "-threads", "3")
     assert result.code == 1
@@ -195,5 +195,5 @@ def test_missed_rate_ends_with_a_warning(engine: Engine, more: str, code: int) -
 def test_hint_of_late_operations_proposes_spinning_once(engine: Engine, more: str) -> None:
     run = f"run null -P workloads/workloadc recordcount=100 operationcount=0 maxexecutiontime=1 {more}"
     (note,) = re.findall("note: generator-limited: .*", engine(f"{run} -target 1000000000").err)
-    # On a busy host, the hint is an idle host.
+    # On a busy host, the hint recommends an idle host.
     assert "had no processor" in note or ("spin.sleep" in note) == (not more)

@@ -26,9 +26,9 @@ def test_full_disk_ends_a_load_with_its_progress(engine: Engine, small_disk: Pat
     error, hint = read_refusal(result, FAILED)
     loaded = int(result.value("INSERT", "Operations"))
     assert 100 < loaded < 30000
-    assert f"stopped after {loaded} of 30000" in error, "the cause, not what closing the store then ran into"
+    assert f"stopped after {loaded} of 30000" in error, "the cause, not the later error when the store was closed"
     assert "NO_SPACE" in error or "No space left" in error
-    assert "retry" not in hint, "trying again fills no disk less"
+    assert "retry" not in hint, "a retry frees no space"
 
 
 def test_full_export_disk_preserves_the_printed_report(engine: Engine, small_disk: Path) -> None:

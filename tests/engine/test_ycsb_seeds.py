@@ -49,7 +49,7 @@ def test_seed_command_runs_with_rocksdb_instead_of_hbase(
     assert not result.messages("error: ")
     # One warning for each property that only HBase's binding supports, and no other warning.
     strange = [word for word in ("-p columnfamily=", "-p threads=", "-cp ") if word in line]
-    # Runs on the same data insert over the records of earlier runs, with a separate warning.
+    # Runs on the same data overwrite records that earlier runs inserted, with a separate warning.
     warnings = [
         warning for warning in result.messages("warning: ") if "the inserts of this run begin at" not in warning
     ]

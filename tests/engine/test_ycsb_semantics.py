@@ -87,7 +87,7 @@ def test_database_of_the_ycsb_binding_is_verified_completely(engine: Engine, ver
     result = engine(f"run rocksdb -P workloads/workloadc {options} operationcount=2000 requestdistribution=sequential")
     assert result.returns("VERIFY") == {"OK": 2000}
     assert f"version {version}" in result.err
-    # A newer RocksDB would write a format that the older one cannot read.
+    # A newer RocksDB would write a format that the older version cannot read.
     assert len(dump(engine, "rocksdb", "visible", f"rocksdb.version={version}")) == 2000
     result = engine(f"run rocksdb -P workloads/workloadf {options} operationcount=2000 -threads 3")
     assert result.returns("VERIFY") == {"OK": 2000}
@@ -158,7 +158,7 @@ def test_core_workloads_run_in_sequence_without_a_failure(engine: Engine) -> Non
         for metric, count in quota.items():
             returns = result.returns(metric)
             assert set(returns) <= {"OK", "NOT_YET"}, workload
-            assert sum(returns.values()) == count, "kinds are dealt in exact proportion"
+            assert sum(returns.values()) == count, "operations have exact proportions"
     assert len(dump(engine)) == 1050
 
 
@@ -172,7 +172,7 @@ def test_latest_records_are_read_or_reported_as_pending(engine: Engine) -> None:
         returns = result.returns("READ")
         assert set(returns) <= {"OK", "NOT_YET"}
         assert result.returns("INSERT") == {"OK": 15000}
-        assert result.value("READ", "Operations") == returns["OK"], "what is not yet there is no success"
+        assert result.value("READ", "Operations") == returns["OK"], "a read of a pending record is no success"
         if "NOT_YET" in returns:
             assert result.value("READ-NOT_YET", "Operations") == returns["NOT_YET"]
         if not lag:

@@ -39,7 +39,7 @@ def test_the_shell_takes_a_script_on_stdin(engine: Engine) -> None:
     assert 'error: unknown command "frobnicate"' in text
     assert 'Using table "usertable"\n' in text
     assert "scan KEY COUNT" in text
-    assert text.count("Return code: ") == 9, "nothing is read behind quit"
+    assert text.count("Return code: ") == 9, "nothing is read after quit"
 
 
 def test_the_shell_changes_tables(engine: Engine) -> None:

@@ -100,7 +100,7 @@ def test_damaged_file_causes_no_traceback(tmp_path: Path, name: str, capsys: pyt
     capsys.readouterr()
 
 
-# Sets the window's title, clears the screen, and starts a control sequence by a single character (C1).
+# Sets the window's title, clears the screen, and starts a control sequence with a single character (C1).
 CONTROLS = "\x1b]0;title\x07\x1b[2J\u009b2J\u202e"
 
 

@@ -63,7 +63,7 @@ def folder(tmp_path: Path) -> Folder:
 
 
 def content(archive: Path) -> str:
-    """Every name and every text in an archive."""
+    """All names and all text in an archive."""
     with zipfile.ZipFile(archive) as opened:
         return "\n".join(name + "\n" + opened.read(name).decode() for name in opened.namelist())
 
@@ -176,7 +176,7 @@ def test_redaction_leaves_figures_and_judgement(folder: Folder, tmp_path: Path) 
     redacted, original = loadstone.open(tmp_path / "redacted.zip"), loadstone.open(folder.path)
     assert redacted.figures["value"].equals(original.figures["value"])
     assert redacted.histograms["histogram"].equals(original.histograms["histogram"])
-    assert len(redacted.dimensions["disk"]) == 2, "two paths stay two"
+    assert len(redacted.dimensions["disk"]) == 2, "two paths remain distinct"
     columns = ["ratio", "claim", "p", "n"]
     expected = original.judgement.comparisons.select(columns)
     assert redacted.judgement.comparisons.select(columns).equals(expected)

@@ -161,7 +161,7 @@ def test_peak_memory_is_the_commands_own(tmp_path: Path) -> None:
 
 
 def parse_output(home: Path, text: str, figures: Any, warmup: float = 0.0, **keys: Any) -> ImportedRun:
-    """The figures in the output of a command, without a warm-up in s. Raises CommandError."""
+    """The figures in a command's output, without the first `warmup` seconds. Raises CommandError."""
     context = CommandContext(home, home)
     ended = Ended(0, home / "command.stdout", home / "command.stderr", CommandUse(1, 1, None), context)
     with ended.stdout.open("wb") as out, ended.stderr.open("wb") as errors:
@@ -374,7 +374,7 @@ def test_histograms_of_processes_are_merged(tmp_path: Path) -> None:
     for part in parts:
         merged.add_histogram(part)
     assert decode_histogram(log_file.read_text().rstrip().rpartition(",")[2]) == merged
-    # The second trial began half a second later.
+    # The second process began half a second later.
     assert trial.value("runtime") == pytest.approx(1.5e9)
 
 

@@ -136,7 +136,7 @@ def test_command_prints_fio_jobs_and_saves_the_results(tmp_path: Path) -> None:
         "stored",
     ) == trial.value("seq_write.stored") + trial.value("mixed.stored")  # type: ignore[operator]
     assert trial.clients is None
-    # Its files were below a directory that was deleted.
+    # fio's files were below a directory that was deleted.
     assert {path.name for path in tmp_path.iterdir()} == {"two.fio", "results", "data"}
     written, page = (next(tmp_path.glob(f"results/*/*/report.{kind}")).read_text() for kind in ("md", "html"))
     for figure in ("seq write write bandwidth", "mixed read p99", "mixed write throughput"):

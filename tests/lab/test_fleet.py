@@ -312,7 +312,7 @@ def test_engine_killed_at_the_timeout_is_reported(tmp_path: Path, monkeypatch: p
     if trial.end == "lost":
         assert "segment 1/3: run: the load generator did not finish within 2 s" in messages
     else:
-        # On a busy host, all three engines were too slow.
+        # On a busy host, all three engines may be too slow.
         assert trial.end == "failed"
         assert messages[-1] == "run: the load generator did not finish within 2 s"
 

@@ -49,7 +49,7 @@ SECOND = 1e9
 def run_on_hosts(
     home: Path, monkeypatch: pytest.MonkeyPatch, text: str, status: int = 0, transport: type[InProcess] = InProcess
 ) -> list[TrialResult]:
-    """The trials of an experiment on agents instead of Ray, whose clocks differ."""
+    """Runs an experiment on agents with different clocks, without Ray; returns its trials."""
     file = experiment(home, text.replace("%", "%%") + FLEET)
     monkeypatch.chdir(home)
     monkeypatch.setenv("LOADSTONE_SHARE_HOST", "1")

@@ -51,7 +51,7 @@ def reading(at_s: float, offset_ns: float, there_ns: float, back_ns: float) -> R
 
 
 def run(fleet: Fleet, segments: Sequence[dict[str, Any]]) -> tuple[Result, Observations]:
-    """A launch that is followed in the same way as by the runner."""
+    """Launches segments, and follows them as the runner does."""
     with (
         fleet.launch(segments, lambda part, line: merger.hear(part, line)) as running,
         Merger([part.title for part in running.parts]) as merger,
@@ -102,7 +102,7 @@ def test_drift_is_measured_and_corrected(ppm: float) -> None:
 @pytest.mark.parametrize("ppm", [0, 200])
 @pytest.mark.parametrize("there_s", [0.5, 30])
 def test_drift_ignores_a_slow_first_reading(ppm: float, there_s: float) -> None:
-    """The first reply follows the start of the agent, so its reading is inaccurate."""
+    """The first reply waits for the start of the agent, so the first clock reading is inaccurate."""
     watch = ClockWatch()
     watch.add(reading(0, 80 * MS, there_s * SECOND, MS))
     for k in range(200):
@@ -220,7 +220,7 @@ def test_hosts_are_checked_concurrently() -> None:
     problems = {row["host"]: row["problems"] for row in describe_hosts(fleet, is_checked=True)}
     assert problems.pop("host3") == ["host host3: no agent is running there: no reply within 20 s"]
     assert {*map(str, problems.values())} == {"['its clock is known only to within ±500 ms']"}
-    # One silence, the installation, `doctor` and the round trips of all hosts; the hosts one by one take 100 s more.
+    # The silence, the installation, `doctor` and the round trips of all hosts; one by one, the hosts take 100 s more.
     assert simulation.now < 1000 + 20 + 12
 
 

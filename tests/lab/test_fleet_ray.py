@@ -104,7 +104,7 @@ def test_three_hosts_equal_three_segments(cluster: Cluster) -> None:
 
 def test_passwords_are_in_no_file(cluster: Cluster) -> None:
     files = [path for path in cluster.home.rglob("*") if path.is_file()]
-    assert any(path.match("hosts/2/tmp/**/*") for path in files), "the logs of Ray on a host"
+    assert any(path.match("hosts/2/tmp/**/*") for path in files), "Ray's logs on a host are missing"
     assert [path for path in files if PASSWORD.encode() in path.read_bytes()] == []
 
 

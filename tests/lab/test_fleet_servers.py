@@ -66,7 +66,7 @@ def root(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def fleet(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Remote]:
-    """Three hosts for servers, whose clocks differ, and the tiny system."""
+    """Three hosts for servers, with different clocks, and the tiny system."""
     monkeypatch.setitem(registry.SYSTEMS, "tiny", "Tiny")
     monkeypatch.setitem(__import__("sys").modules, "loadstone.systems.tiny.system", tiny_system)
     transport = InProcess([HostClock(), ShiftedClock(500_000_000), HostClock()])

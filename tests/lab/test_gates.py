@@ -31,7 +31,7 @@ repeats: {at_least: 3}
 
 
 def write(path: Path, results: ResultSet, experiment_text: str = "") -> Path:
-    """The results as a folder."""
+    """Writes results to a folder, and returns its path."""
     folder = Folder.create_folder(path, results.name, results.question, interleaved=True, experiment=experiment_text)
     for block in range(1, 1 + max(trial.repeat for trial in results.trials)):
         folder.record_block(block, {trial.trial: trial.config for trial in results.trials if trial.repeat == block})
@@ -63,7 +63,7 @@ def test_recorded_expectations_are_checked_again(tmp_path: Path) -> None:
 
 
 def compare_builds(home: Path, *experiments: str) -> Done:
-    """Compares one run of each of two builds, which is undecided."""
+    """Compares one run of each of two builds; the comparison is undecided."""
     for name, level, hour, text in zip("ab", (1000, 500), (0, 2), experiments, strict=True):
         write(home / name, make_run({"only": scatter(level)}, hour=hour), text)
     return loadstone(home, "compare", "a", "b", "--expect", "throughput >= 0.95x", code=3)

@@ -46,7 +46,8 @@ measure: {warmup: 0, duration: 200ms, settle: false}
 repeats: 3
 """
 PILOTED = TINY.replace("warmup: 0, ", "")
-# The maximum duration of an undisturbed run of TINY after Python has started, which contains the random instants.
+# Seconds until Python has started, and the maximum duration of an undisturbed run of TINY after this start. The random
+# instants are within this duration.
 STARTED_SECONDS, RUN_SECONDS = 0.7, 1.6
 # Fewer bytes would not hold folder.json; more bytes would hold all results.
 TMPFS_BYTES = (64 << 10, 400 << 10)

@@ -31,7 +31,7 @@ repeats: 2
 
 
 def trials(home: Path, text: str, *settings: str, code: int = 0) -> list[TrialResult]:
-    """The results of an experiment, whose report has one value for each figure."""
+    """Runs an experiment, and checks that its report has one value for each figure; returns its trials."""
     more = [word for setting in settings for word in ("--set", setting)]
     loadstone(home, "run", experiment(home, text), "--no-report", *more, code=code)
     results = single_folder(home).load_results()
@@ -102,7 +102,7 @@ def test_cached_read_back_is_no_device_read(tmp_path: Path, cold: str, direct: s
     if file_system_of(tmp_path) in IN_MEMORY:
         pytest.skip("there is no device here")
     severities: list[list[Severity]] = []
-    # Figures of the device include other processes, which read as much in some runs, but not in each of five.
+    # The device's figures include other processes, which may read as much in some runs, but not in each of five.
     for number in range(5 if cached else 1):
         directory = tmp_path / str(number)
         directory.mkdir()
@@ -143,7 +143,7 @@ def test_rows_are_generated_sorted_and_validated(tmp_path: Path) -> None:
 
 def test_scratch_directory_of_a_failed_sort_is_removed(tmp_path: Path) -> None:
     if os.geteuid() != 0:
-        pytest.skip("to mount a small disk takes root")
+        pytest.skip("mounting a small disk requires root")
     disk = tmp_path / "data"
     disk.mkdir()
     # Room for the rows, but not for their sorted copy.

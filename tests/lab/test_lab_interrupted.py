@@ -104,7 +104,7 @@ def test_run_ended_in_a_trial_has_interrupted_attempt(tmp_path: Path, number: si
     process.send_signal(number)
     process.communicate(timeout=60)
     table = PILOT_TRIALS if pilot else VALUES
-    # A killed lab writes nothing; its successor does.
+    # A killed lab records nothing; the next lab records the interruption.
     assert ends(single_folder(tmp_path), table) == ([] if number == signal.SIGKILL else [(1, "interrupted")])
     loadstone(tmp_path, "run", file, "--no-report", "--resume")
     folder = single_folder(tmp_path)

@@ -51,14 +51,14 @@ def test_durable_store_loses_no_writes(tmp_path: Path) -> None:
         assert (trial.value("ledger.proven") or 0) > 0.95
         assert trial.value("verified")
         assert 0 < (trial.value("verified.whole") or 0) < 0.2
-    # Spec and ledger were in the directory of the data; the result remains.
+    # Spec and ledger were in the data directory; the result remains.
     assert not list(tmp_path.rglob("ledger.spec.json"))
     assert list(single_folder(tmp_path).path.rglob("ledger.stdout"))
 
 
 def test_forgotten_inserts_are_settled_as_lost_across_engines(tmp_path: Path) -> None:
     with FakeRedis() as server:
-        # Acknowledged and forgotten; the first inserts belong to the load.
+        # The server acknowledges and forgets these inserts; the first inserts belong to the load.
         server.faults.append(Fault("forget", every=RECORDS + 30))
         path = experiment(tmp_path, INSERTS.replace("PORT", str(server.port)))
         loadstone(tmp_path, "run", path, timeout=300)

@@ -184,7 +184,7 @@ def test_a_pilot_reports_an_engine_limited_fast_store(tmp_path: Path) -> None:
 
 
 def test_failing_pilot_variants_do_not_stop_every_resume(tmp_path: Path) -> None:
-    """Eleven of twelve fail. The pilot stops after five; a resumed pilot begins with untested variants."""
+    """Eleven of twelve variants fail. The pilot stops after five; a resumed pilot begins with untested variants."""
     text = PILOTED.replace("clients: 2", "vary: {system: [first], part: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]}")
     file = experiment(tmp_path, text.replace("repeats: 3", "repeats: 2") + 'hooks: {before: ["test {part} = 5"]}\n')
     loadstone(tmp_path, "run", file, "--no-report", code=1)
@@ -211,7 +211,7 @@ def test_pilot_with_only_excluded_variants_is_reported(tmp_path: Path) -> None:
 
 
 def test_a_truncated_pilot_trial_is_not_used(tmp_path: Path) -> None:
-    """Its time series ends early, and the shortest series would limit its whole group."""
+    """The truncated time series ends early, and the shortest series would limit its whole group."""
     folder = Folder.create_folder(tmp_path / "run", "run", Question(), interleaved=True)
     pilot = pilot_of(tmp_path, folder)
     warm = [40.0] * 20 + [100.0 + (i % 3) for i in range(40)]

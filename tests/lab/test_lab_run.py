@@ -32,7 +32,7 @@ def home(tmp_path_factory: pytest.TempPathFactory, module_engine_variable: None)
 
 @pytest.fixture
 def folder(home: Path) -> Folder:
-    """Its result folder."""
+    """The result folder of this experiment."""
     return single_folder(home)
 
 
@@ -159,7 +159,7 @@ def test_ctrl_c_keeps_finished_trials_and_resume_continues(tmp_path: Path) -> No
     line = ""
     while "✓" not in line:
         line = process.stderr.readline()
-        assert line, "it ended too early"
+        assert line, "the run ended too early"
     time.sleep(0.3)
     process.send_signal(signal.SIGINT)
     _, rest = process.communicate(timeout=60)

@@ -38,7 +38,7 @@ measure: {warmup: 0, duration: 100ms}
 load: {reuse: copy}
 checks: {generator-limited: {driver: 1, late: 1}}
 """
-# Long enough that the engine's share of an operation is far below the judge's threshold.
+# Fields long enough to keep the engine's share of an operation far below the judge's threshold.
 SMALL = ("-p", "recordcount=100", "-p", "fieldlength=20000", "-p", "lmdb.dir=mine")
 YCSB = ("ycsb", "run", "lmdb", "-P", ROOT / "workloads/workloadc", *SMALL)
 
@@ -53,7 +53,7 @@ def searching(home: Path, find: str, *replacements: tuple[str, str]) -> Path:
 
 
 def read_answer(folder: Folder) -> str:
-    """The answer of a folder, whose report has one value for each figure."""
+    """The answer of a folder; checks that its report has one value for each figure."""
     judgement = judge_results(folder.load_results())
     assert find_conflicts(judgement) == []
     return judgement.answer
@@ -143,7 +143,7 @@ def test_ctrl_c_keeps_the_probes_and_resume_continues(tmp_path: Path) -> None:
     output = ""
     while output.count("✓") < 4:
         line = process.stderr.readline()
-        assert line, "it ended too early"
+        assert line, "the search ended too early"
         output += line
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
@@ -174,7 +174,7 @@ def test_a_rate_is_searched_in_an_open_loop(tmp_path: Path) -> None:
     folder = single_folder(tmp_path)
     results = trials(folder)
     assert {(result.loop, result.clients) for result in results} == {("open", 2)}
-    # A trial that the machine delayed at its end misses its rate, so its load has more trials.
+    # A trial that the machine delays at the end misses its rate, so this load gets more trials.
     counts = Counter(trial.config["rate"] for trial in results)
     assert [*counts] == [100, 200, 400]
     assert all(3 <= count <= CONFIRMATIONS for count in counts.values())

@@ -51,7 +51,7 @@ def run(directory: Path, last: dict[str, int], *settings: str) -> MadeUp:
 
 
 def add_repeats(run: MadeUp, systems: Collection[str], repeats: int) -> None:
-    """Adds this many repeats of these systems to a run, within one percent."""
+    """Adds repeats of systems to a run, with throughputs that differ by less than one percent."""
     for repeat in range(1, repeats + 1):
         for system in systems:
             result = trial(f"{system}-{repeat}", {"system": system}, 1000.0 + repeat, repeat)

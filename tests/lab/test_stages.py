@@ -182,7 +182,7 @@ repeats: 1
 
 
 def write_events(path: Path, *events: dict[str, object]) -> None:
-    """The events of a measured phase."""
+    """Writes the events of a measured phase."""
     (path / "run.events.jsonl").write_text("".join(f"{json.dumps(event)}\n" for event in events))
 
 
@@ -218,7 +218,7 @@ RATES = (100.0, 400.0, 100.0)
 def stage_results(
     p99_ns: Callable[[int, int], float] = lambda *_: 1e7, unanswered: float = 0, rates: Sequence[float] = RATES
 ) -> ResultSet:
-    """Trials of two systems with three stages; `p99_ns` by stage and second within it, for lmdb."""
+    """Trials of two systems with three stages; `p99_ns` returns lmdb's p99 in a stage and second."""
     results = sound_results()
     trials, series = [], {}
     for trial in results.trials:

@@ -29,7 +29,7 @@ def copy_sources(home: Path) -> None:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built without network from a copy of the sources."""
+    """The wheel, built without network access from a copy of the sources."""
     home = tmp_path_factory.mktemp("wheel")
     copy_sources(home)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet"]

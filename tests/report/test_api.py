@@ -152,7 +152,7 @@ def test_import_loads_no_large_package() -> None:
     assert done.stdout.strip() == "[]"
     script = f"import loadstone; loadstone.open({str(FIXTURE)!r}); " + script
     done = subprocess.run([sys.executable, "-c", script, *heavy[:5]], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]", "tables are made at their first use"
+    assert done.stdout.strip() == "[]", "tables must be created at their first use"
 
 
 def test_opening_a_folder_imports_no_pandas() -> None:

@@ -22,7 +22,7 @@ from test_live_runs import write_attempt
 DEPLOY = Path(__file__).parents[2] / "deploy"
 DASHBOARD: dict[str, Any] = json.loads((DEPLOY / "grafana-dashboard.json").read_text())
 PANELS: list[dict[str, Any]] = DASHBOARD["panels"]
-# Grafana's requirements for a dashboard of this schema version (its JSON model), for the features used here.
+# The requirements of Grafana's JSON model for this schema version, as far as the dashboard uses them.
 SCHEMA = {
     "type": "object",
     "required": ["title", "uid", "schemaVersion", "panels", "templating", "time"],
@@ -62,7 +62,7 @@ def test_dashboard_has_the_structure_that_grafana_reads() -> None:
 
 
 def is_part_of(part: Any, whole: Any) -> bool:
-    """Whether a document contains another document, whose fields it may complete with defaults."""
+    """Whether `whole` contains `part`; maps in `whole` may have further fields, such as defaults."""
     if isinstance(part, dict):
         return isinstance(whole, dict) and all(key in whole and is_part_of(part[key], whole[key]) for key in part)
     if isinstance(part, list):
@@ -116,7 +116,7 @@ def test_panel_queries_metrics_that_are_served(tmp_path: Path, target: dict[str,
 
 
 def write_sampled(directory: Path) -> Any:
-    """An attempt at a rate, with samples of the host."""
+    """Writes an attempt with a target rate and a sample of the host."""
     attempt = write_attempt(directory)
     for row in attempt.rows["run"].values():
         row.due = 4

@@ -38,7 +38,7 @@ def text_of(browser: Browser, selector: str) -> str:
 
 
 def wait_for_text(browser: Browser, selector: str, text: str) -> None:
-    """Waits until an element contains a text."""
+    """Waits until an element contains the text."""
     browser.wait(f"document.querySelector({json.dumps(selector)}).textContent.includes({json.dumps(text)})")
 
 
@@ -65,7 +65,7 @@ def test_run_is_shown_until_its_lab_is_killed(browser: Browser, tmp_path: Path) 
 
 
 def free_port() -> int:
-    """A port that was free just now."""
+    """A port that is currently free."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return int(listener.getsockname()[1])
 

@@ -29,7 +29,7 @@ VALUES = {
 
 
 def execute(name: str, *more: str) -> Any:
-    """A notebook with new outputs, and with further cells at its end."""
+    """Executes a notebook with further cells at its end; returns it with the new outputs."""
     notebook = nbformat.read(NOTEBOOKS / f"{name}.ipynb", 4)
     notebook.cells += [nbformat.v4.new_code_cell(cell) for cell in more]
     resources = {"metadata": {"path": str(NOTEBOOKS)}}

@@ -213,7 +213,7 @@ def test_reproduction_has_command_seed_and_file() -> None:
 def judge_metrics(
     *metrics: str, sizes: int = 1, without: str = "", findings: Mapping[str, Sequence[Finding]] | None = None
 ) -> Judgement:
-    """Two stores on workload a, in this many contexts; the first metric decides."""
+    """Two stores on workload a, in `sizes` contexts; the first metric decides."""
     trials = [
         replace(
             trial,

@@ -21,7 +21,7 @@ METRICS = ("throughput", "read.p99")
 
 
 def compare(change: Change | None = None) -> View:
-    """Six repeats of lmdb and rocksdb, with a change of each trial."""
+    """Six repeats of lmdb and rocksdb; `change` alters each trial."""
     return View(judge_results(experiment(change, question=asking(by="system", baseline="rocksdb", metrics=METRICS))))
 
 
@@ -68,7 +68,7 @@ def test_refused_comparison_has_no_difference() -> None:
 
 
 def compare_several(names: str, workloads: str = "A", change: Change = lambda trial: trial) -> View:
-    """Six repeats of some systems on some workloads; each system is a tenth faster than the one before."""
+    """Six repeats of some systems on some workloads; each system is a tenth faster than the preceding system."""
     trials = [
         change(
             replace(
@@ -141,7 +141,7 @@ def test_few_repeats_keep_their_figures_in_the_sentence() -> None:
 
 
 def search_view(met: dict[int, int], change: Change | None = None) -> View:
-    """A search with six trials of each number of clients, and the number of trials of each that met 20 ms."""
+    """A search with six trials of each number of clients; `met` states how many of these trials met 20 ms."""
 
     def run(clients: int, repeat: int) -> TrialResult:
         p99 = 1.2e7 if repeat <= met[clients] else 4e7

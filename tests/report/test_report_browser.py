@@ -82,7 +82,6 @@ def test_every_chart_is_drawn(browser: Browser, pages: dict[str, Path]) -> None:
     # Each panel has marks and not only axes.
     drawings = "[...document.querySelectorAll('[data-chart] svg')]"
     empty = f"{drawings}.filter(each => !each.querySelector('.mark-symbol path, .mark-rect.role-mark path')).length"
-    # Except for the bytes written by a workload without writes.
     assert browser.value(empty) == 0
 
 

@@ -240,7 +240,7 @@ def test_labels_of_loads_keep_their_distance(loads: list[float]) -> None:
 
 def test_charts_limit_their_panels_and_lines() -> None:
     by_name = figures(report_support.large(400))
-    # Each of many metrics has a panel in each context: more panels, but not more panels for one metric.
+    # With many metrics, the headline figure has more panels, but not more panels for one metric.
     panels = {name: len(figure.panels) for name, figure in by_name.items()}
     assert 12 < panels.pop("headline") <= intervals.HEADLINES_MAX
     assert set(panels.values()) == {12}

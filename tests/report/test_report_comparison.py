@@ -1,4 +1,4 @@
-"""The rows of the comparison for judged results: ratios, texts in place of a ratio, and verdicts."""
+"""The rows of the comparison for judged results: ratios, text in place of a ratio, and verdicts."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def test_missing_repeat_and_missing_baseline_are_blank() -> None:
 
 
 def test_the_verdict_is_that_of_the_worst_trial() -> None:
-    """Three reads at 1,803.99 MB/s on average from a device of 1,690.2 MB/s, which it cannot deliver."""
+    """Three reads average 1,803.99 MB/s, which a device of 1,690.2 MB/s cannot deliver."""
     judgement = judge_results(ResultSet("seed", [run.result for run in read_file(SEED, {})]))
     table = repeats(judgement, "read.bandwidth")
     assert table is not None

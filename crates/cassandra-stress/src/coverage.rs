@@ -1,4 +1,4 @@
-//! Determines which part of the population has rows, by requesting some of them.
+//! Determines which part of the population has rows, by reading a sample of keys.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ pub fn explain_coverage(settings: &Settings, options: &Options, missing: Missing
     let written = match find_end(first, last, exist) {
         Coverage::Unknown => return None,
         Coverage::Nothing if has_rows(options, &table) => {
-            let reason = "the table has rows, but none of these partitions; use -pop, -compat, keysize= and -insert revisit= of the write";
+            let reason = "the table has rows, but none of these partitions; use the write's -pop, -compat, keysize= and -insert revisit=";
             return Some(format!("{} reads found no row: {reason}", missing.reads));
         }
         Coverage::Nothing => None,
@@ -68,7 +68,7 @@ enum Coverage {
 
 /// Finds the last number with a row, if the numbers with rows start at the beginning of the population.
 fn find_end(first: i64, last: i64, mut exist: impl FnMut(&[i64]) -> Option<Vec<bool>>) -> Coverage {
-    // Numbers over the whole range, because the rows may begin after the first number.
+    // The sample covers the whole range, because the rows may begin after the first number.
     let sample = (0..ROUND).map(|n| {
         (i128::from(first) + (i128::from(last) - i128::from(first)) * i128::from(n) / i128::from(ROUND - 1)) as i64
     });

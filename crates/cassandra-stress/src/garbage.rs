@@ -1,7 +1,7 @@
-//! Garbage collections of the servers, from the logs of the nodes that Loadstone started on this host.
+//! The servers' garbage collections, read from the logs of the nodes that Loadstone started on this host.
 //!
 //! The tool reads collections over JMX. Loadstone starts its nodes with `-Xlog:gc`, and the lab counts the pauses in
-//! these logs (`read_collections` in `systems/base/jvm.py`). Here, the same lines count.
+//! these logs (`read_collections` in `systems/base/jvm.py`). This module counts the same lines.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -11,23 +11,24 @@ use std::path::{Path, PathBuf};
 use loadstone_stores::cassandra::Description;
 use loadstone_stress::output::Garbage;
 
-/// The environment variable in which `loadstone` names the logs: a JSON object of paths by `address:port`.
+/// The environment variable in which `loadstone` names the logs: a JSON object that maps `address:port` to a path.
 const VARIABLE: &str = "LOADSTONE_GC_LOGS";
-/// Number of bytes in which a log must have its first line, and number of bytes that are read at a time.
+/// Maximum length of a log's first line, bytes.
 const LINE_BYTES_MAX: usize = 4096;
+/// Maximum number of bytes that are read at a time.
 const CHUNK_BYTES: usize = 1 << 20;
-/// The collectors whose logs have the time of every pause. ZGC's log at this level has cycles, but no pauses.
+/// The collectors that log the length of every pause. At this level, ZGC logs cycles but no pauses.
 const COLLECTORS: [&str; 4] = ["G1", "Parallel", "Serial", "Concurrent Mark Sweep"];
 
-/// The sums of pauses.
+/// The totals of several pauses.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pauses {
     count: u64,
     max_ns: u64,
     sum_ns: u64,
-    /// The sum of the squared times, ms².
+    /// The sum of the squared lengths, ms².
     squares: f64,
-    /// Heap that was freed, MiB; a log has whole MiB.
+    /// Freed heap, MiB; logs state whole MiB.
     freed_mib: u64,
 }
 
@@ -45,7 +46,7 @@ impl Pauses {
         self.freed_mib += more.freed_mib;
     }
 
-    /// The values of the columns. The maximum is one pause; the tool adds the maxima of the nodes.
+    /// The values of the printed columns. The maximum is the longest single pause; the tool adds the nodes' maxima.
     fn to_garbage(self) -> Garbage {
         let (count, sum_ms) = (self.count as f64, self.sum_ns as f64 / 1e6);
         let variance = if self.count > 0 { self.squares / count - (sum_ms / count).powi(2) } else { 0.0 };
@@ -70,7 +71,7 @@ struct GcLog {
 }
 
 impl GcLog {
-    /// Opens a log and moves to its end. The error is the reason why its pauses cannot be counted.
+    /// Opens a log and moves to its end. The error states why the log's pauses cannot be counted.
     fn open_log(path: &str) -> Result<Self, String> {
         let mut start = vec![0; LINE_BYTES_MAX];
         let path = PathBuf::from(path);
@@ -90,7 +91,7 @@ impl GcLog {
         log.read_new().map(|_| log)
     }
 
-    /// The pauses in the lines that were completed since the last call.
+    /// Reads the lines that were completed since the last call, and returns their pauses.
     fn read_new(&mut self) -> Result<Pauses, String> {
         let (mut file, length) = open_file(&self.path)?;
         let mut pauses = Pauses::default();
@@ -149,8 +150,8 @@ fn read_up_to(file: &mut File, buffer: &mut [u8]) -> std::io::Result<usize> {
     Ok(length)
 }
 
-/// The time of a pause in ns, and the memory that it freed in MiB; `None` for any other line. Lines of `gc,start` have
-/// no time. Example: `[1.2s][info][gc] GC(7) Pause Young (Normal) (G1 Evacuation Pause) 24M->1M(64M) 0.998ms`.
+/// Parses the length of a pause in ns and the freed memory in MiB; `None` for any other line. Lines tagged `gc,start`
+/// have no length. Example: `[1.2s][info][gc] GC(7) Pause Young (Normal) (G1 Evacuation Pause) 24M->1M(64M) 0.998ms`.
 fn parse_pause(line: &[u8]) -> Option<(u64, u64)> {
     let line = std::str::from_utf8(line).ok()?.trim_end_matches('\r');
     let (_, entry) = line.split_once("] GC(")?;
@@ -225,7 +226,7 @@ impl ClusterCollections {
         if self.logs.is_ok() { self.total.to_garbage() } else { Garbage::default() }
     }
 
-    /// A note with the reason if collections are unknown.
+    /// A note that states why collections are unknown; `None` if they are known.
     pub fn describe_unknown(&self) -> Option<String> {
         const HINT: &str = "start all nodes with `loadstone systems up`, and let them run";
         let reason = self.logs.as_ref().err()?;

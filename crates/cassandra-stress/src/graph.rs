@@ -21,7 +21,7 @@ const END: &str = "/* stats end */";
 #[derive(Debug)]
 pub struct Graph {
     path: PathBuf,
-    /// The page's object when the run began; the page may change until the run ends.
+    /// The page's object when the run began. Other processes may add runs to the page until this run ends.
     stats: Value,
     runs: Vec<Value>,
     test: String,
@@ -76,8 +76,8 @@ impl Graph {
         self.runs.push(run.into());
     }
 
-    /// Adds the runs to the page, which includes runs of other processes that have ended since. A page that cannot be
-    /// written remains as it was.
+    /// Adds the runs to the page, after runs that other processes have added since it was opened. If writing fails, the
+    /// page remains unchanged.
     pub fn write_page(mut self) -> Result<(), EngineError> {
         let current = read_to_string(&self.path).ok().and_then(|page| parse_page(&page));
         let mut stats = current.unwrap_or(self.stats);
@@ -95,7 +95,7 @@ impl Graph {
     }
 }
 
-/// The values of a printed row. The name of its type is null, as in the tool. `None` for any other line.
+/// Parses the values of a printed row; `None` for any other line. The operation's name becomes null, as in the tool.
 fn parse_row(line: &str) -> Option<Value> {
     let cells: Vec<&str> = line.split(',').map(str::trim).collect();
     let is_row = cells.len() == METRICS.len() && cells[1].parse::<u64>().is_ok();

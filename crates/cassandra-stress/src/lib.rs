@@ -100,7 +100,7 @@ const OPTIONS: [(&str, &str); 12] = [
     ("use more executors (-p executors=N)", "use several processes (each with its segment=k/n of -pop seq=)"),
 ];
 
-/// A hint with options of this command line instead of properties.
+/// Replaces the properties in a hint with options of this command line.
 fn rename_properties(hint: &str) -> String {
     OPTIONS.iter().fold(hint.to_owned(), |hint, (property, option)| hint.replace(property, option))
 }

@@ -1,4 +1,4 @@
-//! The log contains everything that is printed, on standard output and in the file of `-log file=`.
+//! The log: everything that is printed to standard output, and also written to the file of `-log file=`.
 
 use std::fs::File;
 use std::io::Write;
@@ -24,14 +24,14 @@ impl Log {
         Ok(Self { file: file.transpose()?, step: keeps_steps.then(String::new) })
     }
 
-    /// Stores a text for `-graph` without printing it.
+    /// Stores text for `-graph` without printing it.
     pub fn append_text(&mut self, text: &str) {
         if let Some(step) = &mut self.step {
             step.push_str(text);
         }
     }
 
-    /// Prints a text to both outputs.
+    /// Prints text to both outputs.
     pub fn print_text(&mut self, text: &str) {
         print_out(text);
         self.append_text(text);

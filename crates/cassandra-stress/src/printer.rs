@@ -27,12 +27,12 @@ use super::garbage::ClusterCollections;
 use super::log::Log;
 use super::rename_properties;
 
-/// The names of the operations by step, and their numbers of rows.
+/// The names of the operations by step, and their row counts.
 #[derive(Debug)]
 pub struct Names {
-    /// The name of each operation, and whether failed operations also count as one row of one partition (writes).
+    /// The name of each operation, and whether a failed operation still counts as one row and one partition (writes).
     kinds: Vec<(String, bool)>,
-    /// The numbers of rows in the operations of profiles so far.
+    /// The row and partition counts so far for the operations of user profiles.
     pub counts: Arc<OperationCounts>,
     is_counted: bool,
 }
@@ -63,7 +63,7 @@ impl Names {
         (usize::from(step.0) < self.kinds.len()).then_some(usize::from(step.0))
     }
 
-    /// The operations that occurred, sorted by name.
+    /// The operations that occurred. Only the operations of user profiles are sorted by name.
     fn operations(&self, readings: &Readings) -> Vec<usize> {
         let mut operations: Vec<usize> = readings.keys().filter_map(|(step, _)| self.operation_of(*step)).collect();
         operations.sort_unstable();
@@ -101,7 +101,7 @@ pub struct Printer<'a> {
     /// Number of operations since the start, by command.
     counts: BTreeMap<usize, u64>,
     names: Names,
-    /// Numbers of rows and partitions of each operation at the end of the last interval.
+    /// The row and partition counts for each operation at the end of the last interval.
     earlier: Vec<(u64, u64)>,
     step: Option<StepResult>,
     notes: Vec<String>,
@@ -134,7 +134,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Prints the messages that belong to the figures, and returns the figures.
+    /// Prints the operation that ended the run, if any, and the notes. Returns the step's result.
     pub fn finish_step(self, end: &End) -> Result<StepResult, EngineError> {
         if let End::Failed(TrialFailure::Operation { key, status, message, attempts, .. }) = end {
             let error = (*attempts > 0).then_some((status.name(), message.as_str()));
@@ -154,7 +154,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// The figures of one operation, or of all operations. `earlier`: numbers of rows and partitions to subtract.
+    /// The figures of one operation, or of all operations. `earlier`: the row and partition counts to subtract.
     fn calculate_figures(
         &self,
         readings: &Readings,
@@ -206,7 +206,7 @@ impl<'a> Printer<'a> {
 }
 
 impl Printer<'_> {
-    /// A line for each operation and status that failed: the number of failures and the first message. If replicas were
+    /// A line for each operation and failure status: the number of failures and the first message. If replicas were
     /// unavailable, the line includes the note about servers that the cluster considered down.
     fn describe_failures(&self, closed: &Closed<'_>, notes: &mut Vec<Note>) -> Vec<String> {
         let down = notes.iter().position(|note| note.name == "server-events");
@@ -215,7 +215,7 @@ impl Printer<'_> {
         for (step, status, message) in closed.moment.failures.messages() {
             let Some(own) = self.names.operation_of(step) else { continue };
             let count = closed.latencies.get(&(step, status)).map_or(0, |latencies| latencies[0].count());
-            // A status without failed operations is the status of attempts that were retried.
+            // A status without failed operations occurred only in attempts that were retried.
             let count = if count > 0 { format!(", {}", count_noun(count, "operation")) } else { String::new() };
             let cause = match down {
                 Some(at) if message.starts_with("Unavailable: ") => {
@@ -358,8 +358,8 @@ impl HdrLog {
         Ok(Self { path: path.to_owned(), file, open, base_ns: 0, step_ns: 0, error: None })
     }
 
-    /// Begins a step at this time on the monotonic clock. The first step begins after the warm-up, and is the base of
-    /// all times.
+    /// Begins a step at `first_ns` on the monotonic clock. All times are relative to the start of the first step, which
+    /// follows the warm-up.
     fn write_header(&mut self, first_ns: u64) {
         self.step_ns = unix_ns().wrapping_add(first_ns).wrapping_sub(Monotonic.now_ns());
         if self.base_ns > 0 {

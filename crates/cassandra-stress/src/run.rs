@@ -64,7 +64,7 @@ pub fn run_command(
         if creates { schema::create_schema(settings, profiles, &options) } else { execute_script(&options, &[]) }?;
     print_out(&describe_cluster(&cluster, settings));
     if creates {
-        // Instead, the tool sleeps for one second per contact point.
+        // The tool sleeps for one second per contact point instead of waiting for agreement.
         let part = if profiles.is_empty() { "keyspaces" } else { "schema" };
         print_out(&format!("Created {part}. All nodes agree on the schema.\n"));
     }
@@ -227,7 +227,7 @@ fn print_comparison(log: &mut Log, settings: &Settings, done: &[(u32, Summary, f
     log.print_text(&format!("{END}\n"));
 }
 
-/// Performs the warm-up of each operation. The results of the warm-up do not count, and its errors do not end the run.
+/// Warms up each operation. The results of the warm-up do not count, and failed operations do not end it.
 /// Returns the exit code if the run was interrupted.
 fn warm_up(settings: &Settings, profiles: &[Profile], controls: &Receiver<Control>) -> Result<Option<u8>, EngineError> {
     for (label, spec) in translate_warmups(settings, profiles)? {

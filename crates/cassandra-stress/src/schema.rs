@@ -31,7 +31,7 @@ pub fn create_schema(settings: &Settings, profiles: &[Profile], options: &Option
     Ok(cluster)
 }
 
-/// The statements that define the tables of the profiles, in order; each with its profile's index, and its line.
+/// The statements that define the profiles' tables, in order, each with the profile's index and the statement's line.
 pub fn profile_definitions(profiles: &[Profile]) -> Vec<(usize, String, usize)> {
     let of_profile = |(at, profile): (usize, &Profile)| {
         profile.definitions_with_lines().into_iter().map(move |(text, line)| (at, text, line))
@@ -39,7 +39,7 @@ pub fn profile_definitions(profiles: &[Profile]) -> Vec<(usize, String, usize)> 
     profiles.iter().enumerate().flat_map(of_profile).collect()
 }
 
-/// Whether the server states this part of the definition as the reason for its refusal.
+/// Whether the server names this part of the definition as the reason for refusing it.
 fn is_refusal(error: &EngineError, part: &str) -> bool {
     error.message.contains(part)
         && ["Invalid: ", "ConfigError: ", "SyntaxError: "].iter().any(|name| error.message.starts_with(name))

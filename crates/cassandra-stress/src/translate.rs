@@ -63,7 +63,7 @@ pub fn translate_settings(settings: &Settings, profiles: &[Profile], threads: u3
     build_trial(settings, profiles, work, seed, (threads, pace, until))
 }
 
-/// The end of a run that takes this number of partitions. If a sequence has the same number, the run ends with it.
+/// The end of a run over `count` partitions. If a profile's sequence takes exactly this number, the run ends with it.
 fn count_until(count: u64, work: &mut StatementsSpec, seed: u64) -> Result<Until, EngineError> {
     let operations = match work {
         StatementsSpec::Columns(columns) => {
@@ -80,7 +80,8 @@ fn count_until(count: u64, work: &mut StatementsSpec, seed: u64) -> Result<Until
     Ok(Until { operations: Some(operations), seconds: None })
 }
 
-/// The trials of the warm-up, one per operation, with their names. They have no rate, and errors do not end them.
+/// The trials of the warm-up, one per operation, with their names. They have no rate limit, and failed operations do
+/// not end them.
 pub fn translate_warmups(settings: &Settings, profiles: &[Profile]) -> Result<Vec<(String, TrialSpec)>, EngineError> {
     let operations = settings.warmup_operations();
     if operations == 0 {
@@ -165,7 +166,7 @@ fn build_trial(
     Ok(spec)
 }
 
-/// The largest usual number of executors that can share this number of connections equally.
+/// The largest number of executors, up to the usual number, that can share the connections equally.
 fn count_executors(connections: u32, threads: u32) -> u32 {
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u32);
     let usual = processors.min(threads.div_ceil(Cassandra::CLIENTS_PER_EXECUTOR as u32));
@@ -180,7 +181,7 @@ pub fn stress_spec(settings: &Settings, mix: BTreeMap<Operation, f64>) -> Result
     Ok(StressSpec {
         compat: settings.compat,
         keyspace: settings.schema.keyspace.clone(),
-        // A run of this front end created the tables earlier.
+        // The front end creates the tables before the trial.
         definitions: Vec::new(),
         mix,
         population: settings.population.selection.clone(),
@@ -221,8 +222,8 @@ pub fn properties(settings: &Settings, profiles: &[Profile]) -> Result<BTreeMap<
     let keyspace = profiles.first().map_or(&settings.schema.keyspace, |profile| &profile.table.keyspace);
     set("cassandra.keyspace", keyspace.to_lowercase());
     let level = settings.level();
-    // ANY is a consistency level for writes only. A command that reads with it is refused, because a server would
-    // refuse every read.
+    // ANY is a consistency level for writes only. A command that reads at ANY is refused, because a server would refuse
+    // every read.
     let reads = settings
         .operations()
         .iter()

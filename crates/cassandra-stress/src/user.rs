@@ -27,7 +27,7 @@ fn read_profile(path: &str) -> Result<Profile, EngineError> {
     Profile::parse(&text).map_err(|mistakes| refuse_profile(path, &mistakes))
 }
 
-/// Returns the last mistake as an error, after printing the earlier mistakes with their lines.
+/// Prints all errors in a profile except the last, each with its line, and returns the last.
 fn refuse_profile(path: &str, mistakes: &[Mistake]) -> EngineError {
     let Some((last, earlier)) = mistakes.split_last() else { return EngineError::usage(format!("cannot read {path}")) };
     for Mistake { line, message, hint } in earlier {
@@ -36,7 +36,7 @@ fn refuse_profile(path: &str, mistakes: &[Mistake]) -> EngineError {
     EngineError::usage(format!("{path}:{}: {}", last.line, last.message)).hint(last.hint.clone())
 }
 
-/// An error with the profile and the line that it concerns.
+/// Adds the profile's path and the line to the message of an error.
 pub fn add_place(settings: &Settings, profile: usize, line: usize, mut error: EngineError) -> EngineError {
     let path = settings.command.user.as_ref().and_then(|user| user.profiles.get(profile));
     if let Some(path) = path {
@@ -45,8 +45,8 @@ pub fn add_place(settings: &Settings, profile: usize, line: usize, mut error: En
     error
 }
 
-/// Compares the profiles with the server's tables. Returns the last mistake as an error, after printing the earlier
-/// mistakes with their lines.
+/// Compares the profiles with the server's tables. Prints all errors except the last, each with its line, and returns
+/// the last.
 pub fn check_tables(settings: &Settings, profiles: &[Profile], options: &Options) -> Result<(), EngineError> {
     let Some(user) = &settings.command.user else { return Ok(()) };
     let spec = columns_spec(settings, profiles, user)?;
@@ -111,7 +111,7 @@ pub fn columns_spec(
     let visits = mean(Some(&settings.insert.visits)).map_err(EngineError::usage)?.round().clamp(1.0, 1e9) as u32;
     Ok(ColumnsSpec {
         compat: settings.compat,
-        // A run of this front end created the tables earlier.
+        // The front end creates the tables before the trial.
         definitions: Vec::new(),
         tables,
         operations,

@@ -1,7 +1,7 @@
 //! Statements with values from column generators: the generator `columns` of a `TrialSpec`.
 //!
-//! Both the user profiles of cassandra-stress and the lab's statements are translated to it. The server determines the
-//! types of the columns, so a spec becomes a [`Plan`] only when the tables exist.
+//! The user profiles of cassandra-stress and the lab's statements are both translated to this generator. The server
+//! determines the types of the columns, so a spec becomes a [`Plan`] only when the tables exist.
 
 mod plan;
 mod statement;
@@ -58,7 +58,7 @@ pub struct ColumnsSpec {
     /// Whether the text of a statement is sent with every execution.
     #[serde(default)]
     pub unprepared: bool,
-    /// Whether cassandra-stress may have written the rows, which may omit the last rows of a partition.
+    /// Whether cassandra-stress may have written the rows, and omitted the last rows of a partition.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub written_by_tool: bool,
 }
@@ -152,8 +152,8 @@ pub enum BatchType {
 }
 
 impl BatchType {
-    /// Parses a batch type's name in CQL, in any case. The tool requires upper case, and otherwise exits with a stack
-    /// trace.
+    /// Parses the CQL name of a batch type, in any case. The tool exits with a stack trace if the name is not in upper
+    /// case.
     pub fn parse(text: &str) -> Option<Self> {
         match text.to_ascii_uppercase().as_str() {
             "LOGGED" => Some(Self::Logged),
@@ -172,7 +172,7 @@ pub struct OperationSpec {
     pub name: String,
     /// The frequency of the operation, relative to the sum of all weights.
     pub weight: f64,
-    /// The name of the table on which it operates.
+    /// The name of the operation's table.
     pub table: String,
     /// The work that it does.
     pub work: OperationWork,
@@ -190,14 +190,14 @@ pub enum OperationWork {
     Query {
         /// The text of the statement, with a `?` for each value.
         cql: String,
-        /// The rows from which its values come.
+        /// The rows that supply the values.
         #[serde(default)]
         fields: Fields,
         /// Whether the rows read are compared with the rows written.
         #[serde(default)]
         validates: bool,
     },
-    /// Reads a page of a token range. The client's next operation continues until the end of the range.
+    /// Reads a page of a token range. The client's next operations read the remaining pages of the range.
     TokenRange {
         /// The columns that are selected.
         columns: String,
@@ -206,7 +206,7 @@ pub enum OperationWork {
     },
 }
 
-/// The rows from which the values of a query come.
+/// The rows that supply the values of a query.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Fields {
@@ -217,12 +217,12 @@ pub enum Fields {
     Multirow,
 }
 
-/// A mistake in a part of a spec, which only the server's descriptions reveal.
+/// An error in a spec that can be detected only with the server's descriptions of the tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecFault {
-    /// The part with the mistake.
+    /// The invalid part.
     pub part: Part,
-    /// The mistake.
+    /// The field and the reason.
     pub invalid: Invalid,
 }
 
@@ -284,7 +284,7 @@ impl ColumnsSpec {
         place.ok_or_else(|| invalid("operations", format!("{}: there is no table {}", operation.name, operation.table)))
     }
 
-    /// The mean number of partitions that an operation takes.
+    /// The mean number of partitions per operation.
     pub fn partitions_per_operation(&self) -> f64 {
         let mut total = (0.0, 0.0);
         for operation in &self.operations {

@@ -82,8 +82,8 @@ struct Group {
 /// end.
 ///
 /// # Errors
-/// The tool's message and exit status. Also refused are arguments that the tool accepts before it exits with a stack
-/// trace, such as a reversed range, and unsupported options, with their replacement as the hint.
+/// The tool's message and exit status. Arguments with which the tool exits with a stack trace, such as a reversed
+/// range, are also refused. Unsupported options are refused with a hint that names the replacement.
 pub fn parse(arguments: &[impl AsRef<str>]) -> Result<CommandLineRequest, UsageError> {
     parse_as(arguments, Compat::default())
 }
@@ -198,7 +198,7 @@ fn answer_special(groups: &mut VecDeque<Group>, compat: Compat) -> Result<Option
     }
 }
 
-/// The version of the tool that is reproduced, and Loadstone's version.
+/// The versions of the reproduced tool and of Loadstone.
 fn version_of(compat: Compat) -> String {
     let tool = match compat {
         Compat::V3_0 => "3.3",

@@ -1,4 +1,4 @@
-//! CQL's types with the server's names, and the operations that are common to their values.
+//! CQL's types with the server's names, and the operations on their values.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -6,8 +6,8 @@ use std::fmt;
 /// Maximum depth of nested types; deeper types are refused.
 const DEPTH_MAX: usize = 16;
 
-/// A type whose values can be generated. A user-defined type is represented as a tuple, because it has the encoding of
-/// a tuple.
+/// A type whose values can be generated. A user-defined type is represented as a tuple, because both have the same
+/// encoding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "CQL's names")]
 pub enum CqlType {
@@ -126,8 +126,8 @@ impl CqlType {
 
     /// Adds a value to the seed of the following values.
     ///
-    /// Source: `PartitionIterator.seed`. Texts and bytes are added by element, numbers as longs, UUIDs as two halves,
-    /// and all other types by their bytes.
+    /// Source: `PartitionIterator.seed`. Numbers are added as longs, UUIDs as the XOR of their halves, and all other
+    /// types byte by byte.
     #[inline]
     pub fn chain(&self, bytes: &[u8], seed: i64) -> i64 {
         let add = |seed: i64, value: i64| seed.wrapping_mul(31).wrapping_add(value);

@@ -5,8 +5,8 @@
 //!   tables, byte for byte as the tool does. They do no I/O, and their hot paths do not allocate memory.
 //! * [`yaml`] and [`profile`] read user profiles; [`columns`] contains their operations; [`partition`], [`value`] and
 //!   [`cql`] generate their rows.
-//! * [`statements`] contains the tool's statements, [`output`] prints as the tool does, and [`explain`] describes a run
-//!   in words.
+//! * [`statements`] contains the tool's statements, [`output`] prints in the tool's formats, and [`explain`] describes
+//!   a run in words.
 
 pub mod columns;
 pub mod command_line;

@@ -2,8 +2,8 @@
 //!
 //! Source: Cassandra's `PartitionIterator.java`. In this class, the values of a clustering column do not depend on the
 //! value of the preceding column, and neither do the other values of a row: a partition is the product of the values of
-//! its levels. Any row can therefore be generated without the preceding rows, and a level with many values needs no
-//! more memory than a level with few values.
+//! its clustering columns, here called levels. Any row can therefore be generated without the preceding rows, and a
+//! level with many values needs no more memory than a level with few values.
 
 mod level;
 
@@ -34,7 +34,7 @@ pub struct PartitionLayout {
     pub clustering: Vec<Column>,
     /// All other columns, including static columns.
     pub values: Vec<Column>,
-    /// The indices of the static columns among the other columns.
+    /// The indices of the static columns in `values`.
     pub statics: Vec<usize>,
     /// Whether writing a row again changes it. This is true for counters, and for lists to which writes append.
     pub accumulates: bool,
@@ -114,7 +114,7 @@ pub struct PartitionGenerator {
     key_ends: Vec<usize>,
     leaf_seed: i64,
     row_seed: i64,
-    /// The current row's value in each level, by its position.
+    /// The position of the current row's value in each level.
     places: Vec<u64>,
 }
 
@@ -183,9 +183,9 @@ impl PartitionGenerator {
 
     /// The number of rows that the tool writes, which are the first rows of the open partition.
     ///
-    /// If a table has several clustering columns, the tool may end a partition early: when it has used all values of a
-    /// column, it compares the position in the preceding column alone with the last position, and the last position
-    /// is calculated from averages.
+    /// If a table has several clustering columns, the tool may end a partition early. When it has used all values of a
+    /// column, it compares only the position in the preceding column with the last position, which is calculated from
+    /// averages.
     ///
     /// Source: `PartitionIterator.MultiRowIterator.advance` and `compareToLastRow`.
     pub fn tool_rows(&self) -> u64 {
@@ -234,7 +234,7 @@ impl PartitionGenerator {
         }
     }
 
-    /// A column of the partition key.
+    /// The value of a column of the partition key.
     #[inline]
     pub fn key(&self, at: usize) -> &[u8] {
         let start = if at == 0 { 0 } else { self.key_ends[at - 1] };
@@ -247,7 +247,7 @@ impl PartitionGenerator {
         self.levels[at].value(self.places[at])
     }
 
-    /// Appends the value of one of the other columns in the current row.
+    /// Appends the value of a column outside the primary key in the current row.
     #[inline]
     pub fn append_value(&mut self, at: usize, out: &mut Vec<u8>) {
         let column = &mut self.values[at];
@@ -364,7 +364,7 @@ mod tests {
         assert_eq!(count, 31);
     }
 
-    /// Counts recorded from version 4.0-alpha2: the numbers of rows of the partitions 1 to 20.
+    /// The row counts of the partitions 1 to 20, recorded with version 4.0-alpha2.
     #[test]
     fn tool_ends_partitions_early() {
         for (text, rows, tool_rows) in [

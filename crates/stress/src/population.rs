@@ -26,7 +26,7 @@ pub enum Selection {
         last: i64,
         /// Whether the sequence starts again after its end.
         wrap: bool,
-        /// Distance of reads behind the writes (`read-lookback=`).
+        /// The distance by which reads lag behind writes (`read-lookback=`).
         read_lookback: Option<Spec>,
     },
     /// Independent random draws.
@@ -180,8 +180,8 @@ impl Population {
 /// The factor by which all numbers are multiplied: 1 up to 3.11; since 4.0 it is 1 + round(10^(22 − log₁₀ size)), where
 /// size is the size of the range of `revisit`.
 ///
-/// For a range of at most 1,084 values, it overflows, as in the tool, and every partition has the same key: see
-/// [`is_single_partition`].
+/// For a range of at most 1,084 values, the factor overflows, as in the tool, and every partition has the same key:
+/// see [`is_single_partition`].
 ///
 /// # Errors
 /// As in the tool: the range has a negative start or more than 2³¹ − 1 values.

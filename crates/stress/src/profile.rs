@@ -1,7 +1,7 @@
-//! The profile of `user profile=…`, which is a YAML file. Every mistake is reported with its line.
+//! The profile of `user profile=…`, which is a YAML file. Every error is reported with its line.
 //!
 //! Source: Cassandra's `StressYaml.java` and `StressProfile.java`. Where the tool exits with a stack trace, this parser
-//! reports a mistake.
+//! reports an error.
 
 mod operations;
 mod reader;
@@ -18,7 +18,7 @@ use reader::Reader;
 pub struct Profile {
     /// The table, with the distributions of its columns and the settings of its inserts.
     pub table: TableSpec,
-    /// Creates the keyspace. Definitions are in the form that the settings block prints.
+    /// The statement that creates the keyspace.
     pub keyspace_definition: Option<String>,
     /// The statement that creates the table.
     pub table_definition: Option<String>,
@@ -39,7 +39,7 @@ pub struct Query {
     pub name: String,
     /// The text of the query, with a `?` for each value.
     pub cql: String,
-    /// The rows from which its values come.
+    /// The rows that supply the query's values.
     pub fields: Fields,
     /// Whether the rows read are compared with the rows written.
     pub validates: bool,
@@ -60,7 +60,7 @@ impl Profile {
     /// Parses a profile.
     ///
     /// # Errors
-    /// All mistakes, in the order of their lines.
+    /// All errors in the profile, ordered by line.
     pub fn parse(text: &str) -> Result<Self, Vec<Mistake>> {
         let root = parse(text).map_err(|mistake| vec![mistake])?;
         let mut reader = Reader::default();
@@ -73,14 +73,14 @@ impl Profile {
         }
     }
 
-    /// The queries that no operation can name, because `insert` and `validate` are built in.
+    /// The queries named `insert` or `validate`. No operation can select them, because these names are built in.
     #[must_use]
     pub fn list_hidden_queries(&self) -> Vec<&str> {
         let names = self.queries.iter().map(|query| query.name.as_str());
         names.filter(|name| matches!(*name, "insert" | "validate")).collect()
     }
 
-    /// The statements that define the keyspace and the table. Existing definitions remain as they are.
+    /// The statements that define the keyspace and the table.
     pub fn definitions(&self) -> Vec<String> {
         self.definitions_with_lines().into_iter().map(|(text, _)| text).collect()
     }
@@ -104,7 +104,7 @@ impl Profile {
         statements
     }
 
-    /// The line of a part; if the profile lacks it, the line of the table's name.
+    /// The line of a part; if the profile does not have this part, the line of the table's name.
     pub fn line_of(&self, part: &str) -> usize {
         self.lines.get(part).or_else(|| self.lines.get("table")).copied().unwrap_or(1)
     }
@@ -191,7 +191,7 @@ mod tests {
             let _ = Profile::parse(&text);
         }
 
-        /// Distributions with any range in every place where one is allowed.
+        /// Distributions with any range, in every place that accepts a distribution.
         #[test]
         fn profiles_with_any_distribution_are_usable(
             specs in prop::collection::vec("~?(fixed\\([0-9]{1,12}[kmb]?\\)|(uniform|gaussian|exp|extreme|seq)\\([0-9]{1,6}[kmb]?\\.\\.[0-9]{1,12}[kmb]?(,[0-9]{1,3}){0,2}\\))", 4),

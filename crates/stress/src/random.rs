@@ -171,9 +171,9 @@ fn strict_log(x: f64) -> f64 {
     }
 }
 
-/// The salt of a column: the first 64 bits of MurmurHash3-x64-128 of a text, with seed 0.
+/// The salt of a column: the first 64 bits of MurmurHash3-x64-128 of `text`, with seed 0.
 ///
-/// Cassandra's variant sign-extends the bytes after the last full block, which has an effect for names outside ASCII.
+/// Cassandra's variant sign-extends the bytes after the last full block, which affects names outside ASCII.
 #[must_use]
 pub fn hash_salt(text: &str) -> i64 {
     const C1: u64 = 0x87c3_7b91_1142_53d5;

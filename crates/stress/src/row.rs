@@ -150,7 +150,7 @@ impl RowGenerator {
 
     /// Share of the columns of a partition that are not null.
     ///
-    /// For each operation, the tool draws the share from an unseeded generator, so that reads of such rows fail at
+    /// For each operation, the tool draws the share from an unseeded generator, so reads of rows with nulls fail at
     /// random. Here, the share is a function of the partition. It equals the tool's share if the ratio is fixed.
     #[inline]
     fn population_share(&mut self, seed: i64) -> f64 {
@@ -269,7 +269,7 @@ mod tests {
         );
     }
 
-    /// Names outside ASCII, long keys, and every distribution of sizes.
+    /// Names outside ASCII, long keys, and every size distribution.
     #[test]
     fn odd_rows_match_the_tool() {
         let lines = include_str!("../fixtures/odd-rows.txt").lines().filter(|line| !line.starts_with('#'));

@@ -245,7 +245,8 @@ pub struct PopulationSettings {
 /// The settings of `-insert`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InsertSettings {
-    /// The choice of the partly written partition to continue. Since 4.0, the size of its range determines all keys.
+    /// The choice of the partly written partition to continue. Since 4.0, the size of the distribution's range
+    /// determines all keys.
     pub revisit: Spec,
     /// Number of operations in which a partition is written. The predefined tables need only one.
     pub visits: Spec,
@@ -287,7 +288,7 @@ loadstone_load::named_variants! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum DelayPolicy {
-        /// All pauses have the minimum.
+        /// All pauses have the minimum length.
         Constant = "constant",
         /// Pauses grow in equal steps from the minimum towards the maximum.
         Linear = "linear",
@@ -314,13 +315,13 @@ pub struct ErrorSettings {
 }
 
 impl ErrorSettings {
-    /// Whether the pauses between tries are configured.
+    /// Whether pauses between tries are configured.
     #[must_use]
     pub fn has_delays(&self) -> bool {
         self.delay_policy != DelayPolicy::Constant || self.min_delay_ms > 0 || self.max_delay_ms != DELAY_MS_MAX
     }
 
-    /// Minimum pause between two tries, ms; if no pauses are configured, their mean.
+    /// Minimum pause between two tries, ms; if no pauses are configured, the default mean pause.
     #[must_use]
     pub fn pause_ms(&self) -> u32 {
         match self.delay_policy {

@@ -52,8 +52,8 @@ pub fn create_keyspace(settings: &Settings) -> String {
 /// The statement that creates a table. Without `compression=`, the data is not compressed, whatever the server's
 /// default.
 ///
-/// The tool has a double comma in `counter1`, which is valid for Cassandra but not for `ScyllaDB`, so a single comma is
-/// sent.
+/// The tool's statement for `counter1` has a double comma, which Cassandra accepts but `ScyllaDB` refuses. Here, it
+/// has a single comma.
 #[must_use]
 pub fn create_table(settings: &Settings, table: &str, column_type: &str) -> String {
     let Settings { compat, schema, columns, .. } = settings;

@@ -37,7 +37,7 @@ pub struct ValueGenerator {
     size: Distribution,
     cluster: Distribution,
     bytes: FasterRandom,
-    /// The generators of the elements, of the keys and values, or of the fields.
+    /// The generators of the parts: elements, keys and values, or fields.
     parts: Vec<ValueGenerator>,
     /// Whether booleans are always true, as in 3.x.
     is_always_true: bool,

@@ -11,7 +11,7 @@ const DEPTH_MAX: usize = 16;
 /// Maximum number of nodes. Aliases repeat nodes, so a short document may have many.
 const NODES_MAX: usize = 100_000;
 
-/// A mistake in a profile.
+/// An error in a profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
     /// The number of the line, from 1.
@@ -23,7 +23,7 @@ pub struct Mistake {
 }
 
 impl Mistake {
-    /// A mistake on the given line.
+    /// Creates an error on the given line.
     pub fn new(line: usize, message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { line, message: message.into(), hint: hint.into() }
     }
@@ -125,7 +125,7 @@ impl NodeBuilder {
             Event::Alias(anchor) => {
                 let unknown = || Mistake::new(line, "an alias without an anchor", "define the anchor before its use");
                 let size = self.anchors.get(&anchor).ok_or_else(unknown)?.1;
-                // Counted before the copy, whose size would be exponential for an alias of aliases.
+                // Counted before the copy, because nested aliases would make its size exponential.
                 self.count_nodes(size, line)?;
                 let node = self.anchors.get(&anchor).ok_or_else(unknown)?.0.clone();
                 self.place_node(node, 0, 0)
@@ -172,7 +172,7 @@ impl NodeBuilder {
                     let name = match node.content {
                         NodeContent::Scalar(name) => name,
                         NodeContent::Null => String::new(),
-                        _ => return Err(Mistake::new(line, "a key that is not a text", "write KEY: VALUE")),
+                        _ => return Err(Mistake::new(line, "a key that is not text", "write KEY: VALUE")),
                     };
                     if let Some((_, first, _)) = entries.iter().find(|(other, ..)| *other == name) {
                         let message = format!("{name} is set twice, first on line {first}");

@@ -7,7 +7,7 @@ use super::*;
 
 const START: &str = "[2026-11-27T17:17:48.074+0000][0.015s][info][gc] Using G1\n";
 
-/// A log in a temporary file, and the collections of a cluster whose only node writes it.
+/// Creates a log in a temporary file, and opens the collections of a cluster with one node, which writes this log.
 fn watch_log(name: &str, text: &str) -> (PathBuf, ClusterCollections) {
     let path = std::env::temp_dir().join(format!("loadstone-gc-{}-{name}.log", std::process::id()));
     fs::write(&path, text).unwrap();
@@ -20,7 +20,7 @@ fn append_text(path: &Path, text: &str) {
     fs::OpenOptions::new().append(true).open(path).unwrap().write_all(text.as_bytes()).unwrap();
 }
 
-/// A line of a collection that freed 39 MiB.
+/// Formats the log line of a collection that freed 39 MiB.
 fn format_pause(number: u32, time: &str) -> String {
     let kind = "Pause Young (Normal) (G1 Evacuation Pause)";
     format!("[2026-11-27T17:17:53.295+0000][5.236s][info][gc] GC({number}) {kind} 63M->24M(1024M) {time}\n")

@@ -95,7 +95,7 @@ pub struct Condition {
     pub marker: usize,
 }
 
-/// The operator with which a column is compared with a value.
+/// The operator that compares a column with a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are the operators")]
 pub enum Operator {
@@ -107,7 +107,7 @@ pub enum Operator {
 }
 
 impl Operator {
-    /// Whether a column satisfies the condition if its value compares with the marker's value as `order`.
+    /// Whether the condition holds if comparing the column's value with the marker's value gives `order`.
     pub fn has_match(self, order: std::cmp::Ordering) -> bool {
         match self {
             Self::Equal => order.is_eq(),
@@ -120,7 +120,7 @@ impl Operator {
 }
 
 impl ColumnsSpec {
-    /// The plan of a spec for the server's tables, which are in the same order as the tables in the spec.
+    /// Plans a spec for the server's tables. `schemas` has the same order as the tables in the spec.
     ///
     /// # Errors
     /// A column of the spec does not exist, or values of its type cannot be generated.
@@ -209,11 +209,11 @@ impl ColumnsSpec {
 pub type Described = (String, String);
 
 impl Plan {
-    /// Sets the sources of an operation's values. `markers` and `results` are the names and types of its markers and of
-    /// the columns of its rows.
+    /// Sets the sources of an operation's values. `markers` and `results` are the names and types of the statement's
+    /// markers and result columns.
     ///
     /// # Errors
-    /// A marker is not a column of the table, or the rows cannot be compared.
+    /// A marker names no column of the table, or the rows cannot be compared.
     pub fn bind(
         &mut self,
         spec: &ColumnsSpec,
@@ -339,7 +339,7 @@ fn read_conditions(
     Ok(Some(ConditionRead { text, keys, markers: values }))
 }
 
-/// The reason why the rows of a table are not a function of the partition.
+/// The reason why the rows of a table are not a function of the partition; `None` if they are.
 fn find_unrepeatable(layout: &PartitionLayout, insert: &InsertSpec) -> Option<String> {
     let is_full = |ratio: &Option<RatioSpec>| {
         ratio
@@ -407,7 +407,7 @@ fn layout(table: &TableSpec, schema: &TableSchema) -> Result<PartitionLayout, Sp
             "partition_key" => &mut layout.key,
             "clustering" => &mut layout.clustering,
             _ => {
-                // Adding the elements of a set or a map again does not change it.
+                // Adding the same elements to a set or a map again does not change it.
                 layout.accumulates |=
                     kind == CqlType::Counter || (matches!(kind, CqlType::List(_)) && !column.is_frozen);
                 &mut layout.values

@@ -88,7 +88,7 @@ pub fn parse_condition_columns(text: &str) -> Result<Vec<String>, String> {
     Ok(columns)
 }
 
-/// Adds the keyspace to the table name in a statement, because profiles need not contain it.
+/// Adds the keyspace to the table name in a statement, because the statements of profiles may omit the keyspace.
 pub fn qualify(text: &str, keyspace: &str) -> String {
     let tokens = tokens(text);
     for (at, pair) in tokens.windows(2).enumerate() {

@@ -1,5 +1,5 @@
-//! Builds settings from groups of options, in the tool's order, so that the mistake that is reported first is the same
-//! as in the tool.
+//! Builds settings from groups of options, in the tool's order, so that the first error reported is the same as in the
+//! tool.
 
 mod command;
 mod connection;
@@ -21,7 +21,7 @@ use crate::settings::{
     LogSettings, NamedSpec, Order, PopulationSettings, RateSettings, Settings, TokenRangeSettings, UserSettings,
 };
 
-/// More columns than any table has. The limit exists because the tool creates a list of their names.
+/// More columns than any table has. The limit exists because a list of all column names is created.
 const COLUMNS_MAX: i64 = 65_535;
 
 type Built<T> = Result<T, UsageError>;

@@ -21,7 +21,7 @@ const LEVELS: ValueCheck =
     ValueCheck::Words("ONE|QUORUM|LOCAL_QUORUM|EACH_QUORUM|ALL|ANY|TWO|THREE|LOCAL_ONE|SERIAL|LOCAL_SERIAL");
 const LEVELS_3: ValueCheck = ValueCheck::Words("ONE|QUORUM|LOCAL_QUORUM|EACH_QUORUM|ALL|ANY|TWO|THREE|LOCAL_ONE");
 
-/// The options for the length of a command: until the rate is known, a count, or a time.
+/// The options for the length of a command: until the rate is known precisely enough, a count, or a time.
 fn length_forms(compat: Compat) -> [Vec<Opt>; 3] {
     let (duration, units) = if compat >= Compat::V4 {
         (DURATION, "Time to run in (in seconds, minutes, hours or days)")

@@ -38,7 +38,7 @@ const COMMANDS: [(&str, &str, &str); 10] = [
     ("version", "version, version", "Print the version of cassandra stress"),
 ];
 
-/// The command with this name or alias; `user` is not one of them.
+/// Finds a command, except `user`, by its name or alias.
 pub(super) fn find_command(name: &str) -> Option<StressCommand> {
     let (first, ..) = COMMANDS.iter().find(|(_, names, _)| names.split(", ").any(|known| known == name))?;
     StressCommand::ALL.into_iter().find(|command| *command != StressCommand::User && command.name() == *first)

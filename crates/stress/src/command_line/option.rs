@@ -13,7 +13,7 @@ pub(super) struct Opt {
     description: String,
     kind: OptionKind,
     value: Option<String>,
-    /// Whether the tool does not have this option. It is then accepted, but not listed in the tool's help.
+    /// Whether the tool lacks this option, which is then accepted but not listed in the tool's help.
     is_extension: bool,
 }
 

@@ -278,7 +278,7 @@ fn group_pattern() -> String {
     groups.join("|")
 }
 
-/// The settings of arguments, used as a run uses them; `None` if they are refused.
+/// Parses arguments, and uses the settings as a run does; `None` if the arguments are refused.
 fn use_settings(arguments: &[&str]) -> Option<Box<Settings>> {
     let Ok(CommandLineRequest::Run(settings)) = parse(arguments) else { return None };
     let _ = render_settings(&settings);

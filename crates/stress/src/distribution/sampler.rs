@@ -4,8 +4,8 @@ use super::Spec;
 use super::erf::inverse_error_function;
 use crate::random::JavaRandom;
 
-/// Σ ln2ʲ/j! for j = 1, 2 …, until the sum reaches 1 in double precision: the table q in the algorithm of Ahrens &
-/// Dieter.
+/// Size of the table q in the algorithm of Ahrens & Dieter: Σ ln2ʲ/j! for j = 1, 2 …, until the sum reaches 1 in double
+/// precision.
 const EXPONENTIAL_QUANTILES: usize = 16;
 
 /// A distribution with its generator. The seed determines all draws.
@@ -198,7 +198,7 @@ impl Distribution {
     pub fn skip(&mut self, count: u64) {
         match &mut self.law {
             Law::Fixed(_) => {}
-            // Each value has 53 bits, which takes two steps.
+            // Each value has 53 bits, and therefore takes two steps.
             Law::Uniform { .. } => self.random.skip(count.wrapping_mul(2)),
             Law::Sequence { next, .. } => *next = next.wrapping_add(count as i64),
             _ => {

@@ -133,7 +133,7 @@ fn parse_gaussian(parts: &[&str]) -> Result<Spec, String> {
     spec().ok_or_else(|| refuse_text("uniform", parts))
 }
 
-/// The quantile of the bound. All values of the range must be possible; the square root keeps the skew moderate.
+/// The quantile at the upper bound. All values of the range must be possible; the square root keeps the skew moderate.
 fn bound_quantile(min: i64, max: i64) -> f64 {
     1.0 - (1.0 / max.wrapping_sub(min) as f64).sqrt()
 }

@@ -37,7 +37,7 @@ pub fn explain_profiles(settings: &Settings, spec: &ColumnsSpec) -> String {
         lines.push(format!("  Consecutive operations with the same name: {}.", describe(clustering)));
     }
     let generation = if settings.compat.multiplies_seeds() { "4.0 and later" } else { "3.x" };
-    lines.push(format!("Data: as in cassandra-stress {generation}, generated for the column types in the server."));
+    lines.push(format!("Data: as in cassandra-stress {generation}, generated for the server's column types."));
     lines.push(describe_population(settings));
     lines.extend(describe_warmup(settings));
     lines.push(describe_rate(settings));

@@ -20,7 +20,7 @@ pub fn average_improvement(rates: &[f64], count: usize) -> Option<f64> {
 
 /// The share of the highest throughput at which the lab's search, too, considers a system saturated.
 const PLATEAU: f64 = 0.95;
-/// Number of steps without a gain that end `auto`.
+/// Number of steps without a gain after which `auto` ends.
 const STEPS: usize = 3;
 
 /// Whether `auto` ends: the highest throughput of the steps before the last three is at least 95 % of the highest

@@ -139,7 +139,7 @@ mod tests {
     use super::super::rows::samples::{READ, THROTTLED, WRITE};
     use super::*;
 
-    /// Figures that are printed like the results of the sample.
+    /// Figures whose printed form equals the results of the sample.
     fn summary(sample: &str, kind: &str, run_time_ms: u64) -> Summary {
         let values: Vec<f64> = sample
             .split("Results:\n")

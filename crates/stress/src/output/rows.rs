@@ -195,7 +195,7 @@ pub(super) mod samples {
         row.split(',').skip(1).map(|cell| cell.trim().parse().unwrap()).collect()
     }
 
-    /// Figures that are printed like a row of the sample.
+    /// Figures whose printed form equals a row of the sample.
     pub fn interval(row: &str) -> (Interval, f64) {
         let cells = cells(row);
         let seconds = 1.0;

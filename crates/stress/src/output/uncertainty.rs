@@ -1,6 +1,6 @@
 //! The relative standard error of the row rate, on which `err<` is based.
 
-/// The running mean and deviation of the rates in the intervals.
+/// The running mean and deviation of the interval rates.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Uncertainty {
     count: u32,
@@ -38,7 +38,7 @@ mod tests {
     use super::super::rows::samples::{THROTTLED, cells};
     use super::*;
 
-    /// The rates and latencies in the sample are rounded, so its column is reproduced to three digits.
+    /// The sample's rates and latencies are rounded, so its column of errors is reproduced only to three digits.
     #[test]
     fn column_of_a_real_run_is_reproduced() {
         let mut uncertainty = Uncertainty::default();

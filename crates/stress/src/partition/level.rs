@@ -3,11 +3,10 @@
 use crate::settings::Order;
 use crate::value::ValueGenerator;
 
-/// A level with more values does not store them. Its values are generated when they are needed, and duplicates among
-/// them are not dropped. A duplicate only writes the same row again.
+/// A level with more values does not store them. The values are generated when they are needed, and duplicates are not
+/// dropped. A duplicate only writes the same row again.
 const KEPT_MAX: u64 = 4_096;
-/// A level with more values is neither sorted nor shuffled, nor searched for duplicates if a row must not be written
-/// twice.
+/// A level with more values is refused if the values must be sorted or shuffled, or if no row may be written twice.
 const HELD_MAX: u64 = 1_000_000;
 
 /// The values of one clustering column.

@@ -124,7 +124,7 @@ impl Reader {
     }
 }
 
-/// The name of a query's line.
+/// The key of a query's line in `lines`.
 fn query_part(name: &str) -> String {
     format!("queries.{}", name.to_lowercase())
 }

@@ -1,4 +1,4 @@
-//! Reads a profile and collects its mistakes.
+//! Reads a profile and collects its errors.
 
 use std::collections::{BTreeMap, BTreeSet};
 

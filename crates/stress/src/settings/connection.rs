@@ -51,7 +51,7 @@ pub struct NodeSettings {
     pub nodes: Vec<String>,
     /// A file with one contact point per line. [`NodeSettings::read_list`] parses its text.
     pub file: Option<String>,
-    /// Whether no nodes other than the contact points are used.
+    /// Whether only the contact points are used.
     pub whitelist: bool,
     /// The data centre to which connections are restricted.
     pub datacenter: Option<String>,
@@ -87,13 +87,13 @@ pub struct SchemaSettings {
 pub struct TransportSettings {
     /// Path of the trusted certificates, in PEM, JKS or PKCS#12 format.
     pub truststore: Option<String>,
-    /// Its password.
+    /// Password of the trust store.
     pub truststore_password: Option<String>,
     /// Path of the client's certificate and key.
     pub keystore: Option<String>,
-    /// Its password.
+    /// Password of the key store.
     pub keystore_password: Option<String>,
-    /// `TLS`.
+    /// `ssl-protocol=`, `TLS` by default.
     pub protocol: String,
     /// `ssl-alg=`.
     pub algorithm: Option<String>,

@@ -47,7 +47,7 @@ impl SettingsBuilder {
         Ok(CommandSettings { key_bytes, add, ratios, clustering, ..settings })
     }
 
-    /// The settings that all commands have, and the defaults of the remaining ones.
+    /// The settings that all commands have, and the defaults of the remaining settings.
     fn command_settings(&self, command: StressCommand, form: &Form) -> Built<CommandSettings> {
         Ok(CommandSettings {
             command,
