@@ -157,7 +157,7 @@ def flip(value: Scalar) -> Scalar:
 
 
 def judge_flipped(results: ResultSet, value: Scalar, other: Scalar) -> None:
-    """The difference is never valid, and both values are named."""
+    """Checks that the comparison is not valid and names both values."""
     document = Judged(results, "throughput").comparison
     assert document is not None
     assert str(document.verdict) in ("suspect", "invalid")
