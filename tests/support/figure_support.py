@@ -399,7 +399,7 @@ def terminal_figures(judgement: Judgement) -> Iterator[tuple[str, str, Place]]:
 
 
 def read_export(judgement: Judgement) -> Iterator[tuple[str, str, Place]]:
-    """The figures of trials in the CSV export, if few enough trials for the page to show them."""
+    """The figures of trials in the CSV export, if the trials are few enough for the page to show them."""
     if len(judgement.results.trials) > trials.ROWS_MAX:
         return
     metrics = trials.columns(View(judgement))

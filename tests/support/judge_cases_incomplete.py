@@ -1,4 +1,4 @@
-"""Crafted results for the check of missing planned trials, in both directions."""
+"""Crafted results that do or do not trigger the check of missing planned trials."""
 
 from __future__ import annotations
 

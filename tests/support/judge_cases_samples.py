@@ -1,4 +1,4 @@
-"""Crafted results for the checks of sample count and spread, in both directions, at the thresholds."""
+"""Crafted results on both sides of the thresholds for checks of sample count and spread."""
 
 from __future__ import annotations
 
