@@ -91,7 +91,7 @@ def exchange(client: socket.socket, data: bytes) -> None:
 
 
 def wait_for_ends(sockets: Sockets, server: Running, received: int) -> None:
-    """Waits until the kernel has reported ended connections with this many bytes received in total."""
+    """Waits until the kernel has reported ended connections with at least this many received bytes."""
     until = time.monotonic() + 30
     while received > 0:
         assert time.monotonic() < until
@@ -116,7 +116,7 @@ def test_existing_connections_count_from_the_first_sample(server: Running) -> No
     values = figures(observed)
     # The end of the probe's connection may be reported only now, and counts as a byte.
     assert values["server.one.network.received"] == pytest.approx(MILLION, abs=10)
-    # Sent data count on acknowledgement, which is up to a TCP window later.
+    # Sent bytes count when they are acknowledged, up to one TCP window later.
     assert values["server.one.network.sent"] == pytest.approx(MILLION, rel=0.2)
     assert values["server.network.received"] == values["server.one.network.received"]
 

@@ -43,7 +43,7 @@ def free_ports(nodes: int) -> dict[str, str]:
     hosts = [f"127.0.0.{node}" for node in range(1, nodes + 1)]
     port = free_port(hosts)
     storage = free_port(hosts, after=port)
-    # The nodes share one address, and the first node uses the port after this one.
+    # All JMX ports are on one address; the first node uses the port after this one.
     jmx = free_port(offsets=range(1, nodes + 1), after=storage)
     return {"port": str(port), "storage_port": str(storage), "jmx_port": str(jmx)}
 
@@ -273,7 +273,7 @@ def test_three_nodes_lose_one_and_find_it_again(three: RunningSystem) -> None:
     three.restart("cassandra-2")
     assert set(states(three).values()) == {"up"}
     assert ring(three) == ["UN 127.0.0.1", "UN 127.0.0.2", "UN 127.0.0.3"]
-    # The restarted node reads its data or its commit log: the query at ALL waits for every replica.
+    # The restarted node has the record, in its data or its commit log: a query at ALL waits for every replica.
     with connect_node(three.plan, 2, PATIENT_S) as cql:
         assert cql.run_query("SELECT field0 FROM ycsb.usertable WHERE y_id = 'user1'", "ALL") == [{"field0": "a"}]
 

@@ -144,7 +144,7 @@ def test_two_region_servers_over_hdfs(tmp_path: Path) -> None:
         assert hbase.data_directories() == []
         assert [path.is_dir() for path in hdfs.data_directories()] == [True]
         assert str(facts["wal.dir"]).startswith(f"{base}/loadstone-hbase-")
-        # HBase checks that HDFS can sync its log, and this HDFS can.
+        # HBase checks that HDFS can sync the log, and this HDFS can.
         site = hadoop.read_site(Path(hbase.store_properties()["hbase.conf"]) / "hbase-site.xml")
         assert site["hbase.unsafe.stream.capability.enforce"] == "true"
 

@@ -268,7 +268,7 @@ def row_figures(
 
 
 def answer_figures(group: str, row: Mapping[str, str], notes: Mapping[str, str]) -> Iterator[tuple[str, str, Place]]:
-    """The figures of a row of the answer's table: medians and ratios of compared sides, or a load of a search."""
+    """The figures in a row of the answer's table: medians and ratios of compared sides, or a load of a search."""
     (first, name), *cells = row.items()
     place = "the answer's table"
     if first != "metric":

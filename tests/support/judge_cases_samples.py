@@ -13,7 +13,7 @@ NOTE, WITHHELD, SUSPECT = Severity.NOTE, Severity.WITHHELD, Severity.SUSPECT
 
 
 def spread(width: float) -> ResultSet:
-    """Six repeats whose interval is `width` of the median wide."""
+    """Six repeats whose interval has the width `width`, as a share of the median."""
     steps = (-0.5, -0.1, -0.01, 0.01, 0.1, 0.5)
 
     def change_trial(trial: TrialResult) -> TrialResult:

@@ -118,7 +118,7 @@ def shift_bucket() -> ResultSet:
 
 
 def measure_figures(count: int) -> ResultSet:
-    """lmdb is 10 % faster at 4 % of noise, which six blocks show (p = 0.002) for a single figure."""
+    """lmdb is 10 % faster at 4 % noise, which six blocks show (p = 0.002) for a single figure."""
     return simulate_results(
         {"rocksdb": 1000.0, "lmdb": 1100.0},
         noise=0.04,

@@ -76,7 +76,7 @@ def test_a_line_of_garbage_is_refused(tmp_path: Path, start: str) -> None:
     assert is_refused(write_file(tmp_path, start + GARBAGE))
 
 
-# With a quadratic search for signs of the tools, such text, like an HTML page, took minutes or hours.
+# When the search for signs of a format was quadratic, such text (or an HTML page) took minutes or hours.
 @pytest.mark.parametrize("text", ["1" * 200_000, "-" * 200_000, "a: " * 60_000, "\n" * 500_000], ids="1-a\n")
 def test_long_foreign_text_is_refused(tmp_path: Path, text: str) -> None:
     assert "the format of bench.log is unknown" in refusal(write_file(tmp_path, f"{text}.\n"))

@@ -177,7 +177,7 @@ def test_contexts_with_rates_above_capacity_are_counted() -> None:
 
 
 def rank_systems(change: Change, *systems: str) -> ResultSet:
-    """Six blocks of interleaved systems, each slightly faster than the previous one; `change` changes every trial."""
+    """Six blocks of systems, each system slightly faster than the previous one; `change` applies to every trial."""
     trials = [
         change(replace(sound("rocksdb", repeat, 1 + 0.1 * i + 0.001 * i * repeat), config={"system": system}))
         for repeat in range(1, 7)
