@@ -64,7 +64,7 @@ def target(program: Path) -> Iterator[Target]:
 
 
 def result(output: str, label: str) -> int:
-    """A count of the block `Results:`, as scylla-ccm parses it: label, colon, value, brackets removed."""
+    """A count from the block `Results:`, parsed as in scylla-ccm: label, colon, value, brackets removed."""
     lines = output[output.index("Results:") :].splitlines()
     values = dict(line.split(":", 1) for line in lines if " : " in line)
     values_by_label = {
@@ -93,7 +93,7 @@ def test_compressed_rows_are_read_and_valid(target: Target, mode: str) -> None:
 
 
 def test_gc_columns_have_the_nodes_pauses(target: Target, tmp_path: Path) -> None:
-    """Enough values are written for several collections of the node's heap."""
+    """Writes enough values for several garbage collections on the node."""
     program = str(Path(sys.executable).with_name("loadstone"))
     line = "write n=20000 no-warmup -rate threads=8 -col size=fixed(4096) -schema keyspace=collected -node"
     command = [program, "cassandra-stress", *line.split(), target.up.properties["hosts"]]
@@ -206,7 +206,7 @@ class Proof:
 
 
 def prove_writes(target: Target, home: Path, line: str, dropped: Collection[int]) -> Proof:
-    """Runs a command line with a ledger, through a relay that drops writes, and reads its writes back."""
+    """Runs a command line with a ledger, through a relay that drops writes, and reads the writes back."""
     address = ["-node", "127.0.0.1", "-mode", "native", "cql3", "protocolVersion=4"]
     program = str(target.program)
     with LosingCassandra(int(target.up.properties["port"]), dropped) as relay:

@@ -263,7 +263,7 @@ def kill_data_node(
     place: str,
     then: Callable[[subprocess.Popen[str]], object] = id,
 ) -> DfsioResult:
-    """Runs a test and kills a data node during it. The test is stopped for the kill, with most bytes remaining."""
+    """Runs a test and kills a data node during it. The test is paused for the kill, with most bytes remaining."""
     command = [str(program), "dfsio", *line.split(), place]
     test = subprocess.Popen(command, cwd=home, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     sockets, until = Sockets(), time.monotonic() + 120
@@ -286,7 +286,7 @@ def kill_data_node(
 
 
 def count_failures(result: DfsioResult) -> tuple[int, int]:
-    """The failed attempts to use a data node and the repeated requests, from a warning."""
+    """The counts of failed attempts to use a data node and of repeated requests, as stated in a warning."""
     match = re.search(
         r"^warning: (\d+) attempts to use a data node failed, and (\d+) requests", result.err, re.MULTILINE
     )
@@ -355,10 +355,10 @@ def test_read_waits_for_the_only_data_node(program: Path, tmp_path: Path, single
     assert dfsio(program, tmp_path, f"-write {size} -D dfs.blocksize=128m", place).code == 0
 
     def restart_data_node(test: subprocess.Popen[str]) -> None:
-        # After the first of the three waits, so that nothing is read for whole seconds.
+        # The restart follows the first of the three waits, so that nothing is read for whole seconds.
         time.sleep(3)
         # The waits, 18 s in total, may be shorter than the start of a JVM on a busy host. At most one of them can end
-        # while the test is stopped.
+        # while the test is paused.
         test.send_signal(signal.SIGSTOP)
         single_copy_hdfs.up(1, single_copy_hdfs.plan.settings)
         test.send_signal(signal.SIGCONT)

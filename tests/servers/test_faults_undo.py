@@ -450,7 +450,7 @@ def test_unmounting_waits_for_another_namespaces_process(tiny: Tiny) -> None:
 def test_mount_namespace_does_not_keep_a_stopped_disk(tiny: Tiny) -> None:
     running = running_of(tiny.root)
     running.up(2, {"port": str(tiny.port)}, file_system_bytes=DISK_BYTES)
-    # It has a copy of the mount, which an unmount on the host does not remove.
+    # The process has a copy of the mount, which an unmount on the host does not remove.
     command = ["unshare", "--mount", "--propagation", "private", "cat"]
     with subprocess.Popen(command, stdin=subprocess.PIPE) as other:
         device = (running.place.data / "tiny-2").stat().st_dev

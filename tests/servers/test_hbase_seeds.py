@@ -1,7 +1,7 @@
-"""Every YCSB command line of the hand-written reports, on an HBase of the same configuration.
+"""Every YCSB command line of the hand-written reports, on HBase with the same configuration.
 
-A line runs through `loadstone ycsb` as its author typed it, with four changes: without the leading `bin/` and the
-shell's part (its file of results), with this machine's directory of site files, and with a last `-p` for small counts.
+A line runs through `loadstone ycsb` as its author typed it, with four changes: without the leading `bin/`, without
+the shell's redirection to a file, with this machine's directory of site files, and with a final `-p` for small counts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from systems_support import Up, environment, up
 COMMANDS = [line for line in (FIXTURES / "seeds/commands.txt").read_text().splitlines() if " hbase1" in line]
 LINES = [re.split(r" [>|] ", line)[0].removeprefix("bin/") for line in COMMANDS]
 RUNS = [line for line in LINES if line.startswith("ycsb run ")]
-# The last line of each workload, among them lines on pre-split tables. `make soak` runs all.
+# The last line of each workload, including lines on pre-split tables. `make soak` runs all.
 SHORT = {re.split(r" -P (\S+)", line)[1]: line for line in RUNS}.values()
 SITE = "/etc/hbase/conf"
 RECORDS, OPERATIONS = 1000, 2000

@@ -89,7 +89,7 @@ def test_the_engine_gets_the_variants_replication_and_directory(results: Results
 
 def test_cold_read_uses_the_devices_of_data_nodes(results: Results) -> None:
     if file_system_of(results.folder) in IN_MEMORY:
-        pytest.skip("there is no device here")
+        pytest.skip("the file system is in memory")
     judgement = judge_results(ResultSet("cold", results.trials, Question(claims="device")))
     cold = [trial for trial in results.trials if trial.config["workload"] == "read"]
     assert len(cold) == 4

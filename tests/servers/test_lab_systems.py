@@ -68,7 +68,7 @@ def servers(folder: Folder) -> list[dict[str, Any]]:
 
 
 def pids(folder: Folder) -> list[int]:
-    """The Redis of each trial."""
+    """The pid of each trial's Redis."""
     return [server["servers"][0]["pid"] for server in servers(folder)]
 
 

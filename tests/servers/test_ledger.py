@@ -118,7 +118,7 @@ def test_missed_foreign_insert_is_settled_by_its_ledger(engine: Engine) -> None:
         server.faults.clear()
         events = [word for k in range(2) for word in ("--events", f"events-{k}")]
         verdict = redis.judge(lines[0], "part-0", "part-1", *events)
-        # An operation of the other engine that had not begun at an early read is not a failure of the store.
+        # An insert by the other engine that had not begun at the time of a read is not the store's failure.
         alone = redis.judge(lines[0], "part-0", "part-1")
     assert len(server.forgotten) > 20
     print(failed, unsettled, verdict.output["misses"])
@@ -137,7 +137,7 @@ def test_redis_without_a_log_loses_everything(engine: Engine, running: list[subp
     with proof(engine, "redis") as (redis, system):
         verdict = redis.crash(running, system.running)
     lost, read = verdict.output["lost"], verdict.output["read"]
-    # It guarantees nothing: no write has to survive.
+    # Without a log Redis guarantees nothing: no write has to survive.
     assert (verdict.code, lost["allowed"], lost["window_ms"]) == (0, lost["writes"], None)
     assert verdict.output["found"]["lost"] == read["fields"] == 10 * read["records"] > 0
     assert lost["writes"] == verdict.output["writes"]["acknowledged"]
@@ -222,7 +222,7 @@ def test_refused_updates_are_counted_and_hide_nothing(engine: Engine) -> None:
     with FakeRedis(Fault("oom", every=7)) as server:
         redis = run_on_fake(engine, server)
         redis.load()
-        # Overlapping writes of a hot record cannot be proven.
+        # Overlapping writes to a frequently used record cannot be proven.
         line = redis.line("operationcount=5000", "requestdistribution=uniform")
         assert engine.run(*line).returns("UPDATE")["NO_SPACE"] == server.refused_updates > 700
         server.faults.clear()

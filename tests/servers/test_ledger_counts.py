@@ -68,7 +68,7 @@ def run(redis: Proof, system: Up, number: int, drops: Collection[int], errors: d
 
 
 def droppable(liar: Liar, errors: Collection[int]) -> list[list[int]]:
-    """The indices of each record's last writes that certainly came after all earlier writes, by number of writes."""
+    """For each record, the indices of the last writes that certainly follow all earlier ones; the most writes first."""
     histories: dict[bytes, list[int]] = defaultdict(list)
     for index, key in sorted(liar.keys.items()):
         histories[key].append(index)
@@ -84,7 +84,7 @@ def droppable(liar: Liar, errors: Collection[int]) -> list[list[int]]:
 
 
 def choose(ends: list[list[int]], count: int) -> set[int]:
-    """`count` of these writes: whole tails of records, among them the record with the most writes."""
+    """`count` of these writes: all last writes of some records, including the record with the most writes."""
     chosen: set[int] = set()
     for end in ends:
         if len(chosen) + len(end) <= count:

@@ -183,7 +183,7 @@ def require_allowed_losses(
         verdict = store.crash(running, system, servers[kill % len(servers)], table)
         assert verdict.has_proof, verdict
         lost = verdict.output["lost"]
-        # The engine states the bound of a single node, also where several nodes acknowledged a write.
+        # The engine states the bound of a single node, even if several nodes acknowledged a write.
         losses.append((lost["writes"], lost["allowed"] if window_ms else 0))
         assert not window_ms or lost["window_ms"] == window_ms
     print(f"{KILLS} kills of {system.name}: {losses} acknowledged writes lost, and allowed to be lost")

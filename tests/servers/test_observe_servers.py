@@ -91,7 +91,7 @@ def exchange(client: socket.socket, data: bytes) -> None:
 
 
 def wait_for_ends(sockets: Sockets, server: Running, received: int) -> None:
-    """Waits until the kernel has reported connections that ended, up to this many bytes."""
+    """Waits until the kernel has reported ended connections with at least this many received bytes."""
     until = time.monotonic() + 30
     while received > 0:
         assert time.monotonic() < until
@@ -116,7 +116,7 @@ def test_existing_connections_count_from_the_first_sample(server: Running) -> No
     values = figures(observed)
     # The end of the probe's connection may be reported only now, and counts as a byte.
     assert values["server.one.network.received"] == pytest.approx(MILLION, abs=10)
-    # Sent data count on acknowledgement, which is up to a TCP window later.
+    # Sent bytes count when they are acknowledged, up to one TCP window later.
     assert values["server.one.network.sent"] == pytest.approx(MILLION, rel=0.2)
     assert values["server.network.received"] == values["server.one.network.received"]
 
@@ -140,7 +140,7 @@ def test_ended_connections_count_to_their_last_sample(server: Running) -> None:
 
 
 def test_busy_host_does_not_delay_samples(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Each reading of the clock is 0.2 s later, but the samples need no CPU time.
+    # The clock advances by 0.2 s at each reading, but the samples need no CPU time.
     clock = itertools.count(step=0.2)
     fake = SimpleNamespace(monotonic=lambda: next(clock), thread_time=lambda: 0.0, sleep=time.sleep)
     monkeypatch.setattr(traffic, "time", fake)
@@ -264,7 +264,7 @@ def test_our_servers_are_no_strangers_to_the_host(server: Running, tmp_path: Pat
     # A second of work, which counts as busy time but not as foreign time.
     assert entries["server.one.cpu"] * (time.monotonic() - start) > 0.9
     assert entries["cpu.busy"] - entries["cpu.others"] > 0.5 * entries["server.one.cpu"] / processors
-    # A summary's statements on an observed process apply to servers with known children.
+    # Watched servers have no figure of page faults, unlike other watched processes.
     assert "server.one.faults_major" not in entries
 
 

@@ -50,7 +50,7 @@ def test_profiles_write_the_tools_rows(target: Target, shape: str) -> None:
 # Lists that grow are not reproducible, and the rows of `series` are recorded for three partitions only.
 @pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape not in ("lists", "series")])
 def test_rows_of_the_tool_are_valid(target: Target, shape: str) -> None:
-    """Also if the tool wrote only the first rows of a partition."""
+    """The tool may write only the first rows of a partition."""
     user = f"user profile={PROFILES / f'{shape}.yaml'} no-warmup"
     target.run(f"{user} ops(insert=1) n=1 -rate threads=1")
     target.query(f"TRUNCATE p_{shape}.t")
@@ -58,7 +58,7 @@ def test_rows_of_the_tool_are_valid(target: Target, shape: str) -> None:
         target.query(f"INSERT INTO p_{shape}.t JSON $${row}$$")
     line = f"{user} ops(validate=1) n=20 -pop seq=1..20 -rate threads=2"
     assert result(target.run(line).stdout, "total errors") == 0
-    # Data of the lab is complete.
+    # Data written by the lab is complete.
     spec = json.loads(target.run(line, "--print-spec").stdout.splitlines()[-1])
     assert spec["work"].pop("written_by_tool")
     text = json.dumps({**spec, "wait_for_start": False}) + "\n"

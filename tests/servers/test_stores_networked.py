@@ -46,7 +46,7 @@ def store_server(request: pytest.FixtureRequest) -> Iterator[Served]:
 
 
 def leave_to_soak(*names: str) -> pytest.MarkDecorator:
-    """All stores; `make soak` runs the test on the named stores, whose driver or fault is covered by other tests."""
+    """All stores; only `make soak` tests the named ones, whose driver or fault is covered by other tests."""
     stores = [pytest.param(store, id=store.name, marks=[pytest.mark.soak] * (store.name in names)) for store in STORES]
     return pytest.mark.parametrize("store_server", stores, indirect=True)
 
@@ -210,7 +210,7 @@ def count_failures(events: list[Event]) -> int:
 def run_through_pause(
     store_server: Served, engine: Engine, running: list[subprocess.Popen[str]], timeout_ms: int
 ) -> tuple[CommandResult, float]:
-    """A run with a paused server, and its slowest operation, µs."""
+    """A run with a paused server, and the run's slowest operation, µs."""
     store_server.load(engine)
     process = engine.start(*store_server.run(8, f"{store_server.store.timeout}={timeout_ms}"))
     running.append(process)
@@ -423,7 +423,7 @@ def refusing(store_server: Served) -> Iterator[list[str]]:
 
 
 def redis_without_memory(store_server: Served, refuse: bool) -> None:
-    """More memory is used than the limit, or there is no limit."""
+    """Sets the memory limit below the memory in use, or removes the limit."""
     host, port = store_server.address
     with socket.create_connection((host, int(port)), timeout=10) as line:
         for arguments in ([b"AUTH", b"secret"], [b"CONFIG", b"SET", b"maxmemory", b"1" if refuse else b"0"]):
@@ -432,7 +432,7 @@ def redis_without_memory(store_server: Served, refuse: bool) -> None:
 
 
 def postgres_without_right(store_server: Served, refuse: bool) -> None:
-    """The role may not update the table, or may again."""
+    """Revokes the role's right to update the table, or grants it again."""
     plan = store_server.up.running.plan
     programs = system.find_programs(store_server.up.running.place, plan, outside_directories.choose_user("postgres"))
     user = plan.settings["user"]

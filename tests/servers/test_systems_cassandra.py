@@ -43,7 +43,7 @@ def free_ports(nodes: int) -> dict[str, str]:
     hosts = [f"127.0.0.{node}" for node in range(1, nodes + 1)]
     port = free_port(hosts)
     storage = free_port(hosts, after=port)
-    # The first node's port is one higher, and all ports are on one address.
+    # All JMX ports are on one address; the first node uses the port after this one.
     jmx = free_port(offsets=range(1, nodes + 1), after=storage)
     return {"port": str(port), "storage_port": str(storage), "jmx_port": str(jmx)}
 
@@ -273,13 +273,13 @@ def test_three_nodes_lose_one_and_find_it_again(three: RunningSystem) -> None:
     three.restart("cassandra-2")
     assert set(states(three).values()) == {"up"}
     assert ring(three) == ["UN 127.0.0.1", "UN 127.0.0.2", "UN 127.0.0.3"]
-    # From its own copy or its commit log: the reader waits for all replicas.
+    # The restarted node has the record, in its data or its commit log: a query at ALL waits for every replica.
     with connect_node(three.plan, 2, PATIENT_S) as cql:
         assert cql.run_query("SELECT field0 FROM ycsb.usertable WHERE y_id = 'user1'", "ALL") == [{"field0": "a"}]
 
 
 def test_killed_node_misses_writes_but_loses_none(three: RunningSystem, engine: Engine) -> None:
-    """Without hints, the writes that it missed are stale at ONE, but not lost."""
+    """Without hints, the records that the node missed are stale at ONE, but not lost."""
     properties = tuple(f"{name}={text}" for name, text in three.store_properties().items())
     cassandra = Proof(engine, "cassandra", (*properties, *PATIENT))
     three.recreate_table("usertable", {"keyspace": "ycsb", "replication_factor": "3"})
@@ -412,7 +412,7 @@ def test_older_releases_serve_every_protocol(version: str, engine: Engine) -> No
                 assert loaded.returns("INSERT") == {"OK": 100}
                 for fact in (f"version Cassandra {version}", f"protocol {protocol},", "verify=full"):
                     assert fact in loaded.err
-                # 4.0 states the period in ms.
+                # Cassandra 4.0 states the period in ms.
                 assert re.search(r"commitlog_sync_period (7s|7000ms)", loaded.err), loaded.err
                 assert "commitlog_format mapped" in loaded.err
                 ran = engine.run(f"run {line}", *arguments)

@@ -144,7 +144,7 @@ def test_two_region_servers_over_hdfs(tmp_path: Path) -> None:
         assert hbase.data_directories() == []
         assert [path.is_dir() for path in hdfs.data_directories()] == [True]
         assert str(facts["wal.dir"]).startswith(f"{base}/loadstone-hbase-")
-        # HDFS can provide what HBase requires, and is configured to.
+        # HBase checks that HDFS can sync the log, and this HDFS can.
         site = hadoop.read_site(Path(hbase.store_properties()["hbase.conf"]) / "hbase-site.xml")
         assert site["hbase.unsafe.stream.capability.enforce"] == "true"
 
@@ -159,12 +159,12 @@ def test_two_region_servers_over_hdfs(tmp_path: Path) -> None:
         assert states(hbase)["region-server-2"] == ServerState.DEAD
         hbase.restart("region-server-2")
         assert states(hbase) == dict.fromkeys(servers, ServerState.UP)
-        # Its regions are open again on some server.
+        # The killed server's regions are open again on some server.
         serving = tables_of(hbase).read_serving()
         assert (len(serving.servers), serving.waiting) == (2, 0)
         assert hbase.read_figures()["regions.usertable"] == 10
 
-        # As if it had been started for this HBase.
+        # As if HDFS had been started for this HBase.
         file_system.owner_file(hbase.place).touch()
         hbase.down()
         assert hdfs.status() == []

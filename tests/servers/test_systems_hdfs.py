@@ -35,7 +35,7 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def hdfs(tmp_path_factory: pytest.TempPathFactory, storage: Path) -> Iterator[RunningSystem]:
-    """Three data nodes with blocks of a megabyte, twice each, on separate storage."""
+    """Three data nodes on separate storage, with two copies of each 1 MB block."""
     running = RunningSystem("hdfs", tmp_path_factory.mktemp("all systems"))
     settings = {"replication": "2", "blocksize": "1m", "data.dir": str(storage), "dfs.namenode.handler.count": "7"}
     try:
@@ -192,7 +192,7 @@ def test_settings_that_make_no_sense(tmp_path: Path) -> None:
         system.server_stages(place, plan_of(system, 3, {"data.dir": "/a,/b"}))
     with pytest.raises(SystemsError, match='replication must be a whole number of at least 1, got "two"'):
         system.server_stages(place, plan_of(system, 3, {"replication": "two"}))
-    # Results would state the setting's replication.
+    # Otherwise the results would state a wrong replication.
     with pytest.raises(SystemsError, match=r"dfs\.replication has a named setting"):
         system.server_stages(place, plan_of(system, 3, {"dfs.replication": "1"}))
     with pytest.raises(SystemsError, match=r'has no setting "df\.replication"'):

@@ -1,4 +1,4 @@
-"""What a system keeps beyond its servers: data, and records of another boot."""
+"""State that outlives a system's servers: data, and records from an earlier boot."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def programs(server: Up) -> Programs:
 
 
 def ask(server: Up, query: str, **changes: str) -> str:
-    """The server's answer to the role of clients."""
+    """The server's answer to a query by the clients' role."""
     return cluster.ask_server(programs(server), "127.0.0.1", {**server.running.plan.settings, **changes}, query)
 
 
@@ -292,7 +292,7 @@ def test_restarted_it_does_not_wait_for_its_clients(server: Up) -> None:
         _, stderr = client.communicate(timeout=60)
     assert "terminating connection due to administrator command" in stderr
     log = server.systems("logs", "postgres", "--lines", "99").stdout
-    # By an orderly shutdown, not by SIGKILL.
+    # The server ends by an orderly shutdown, not by SIGKILL.
     assert log.rindex("database system is shut down") > log.rindex("received fast shutdown request")
 
 
@@ -319,7 +319,7 @@ def test_new_table_has_the_layout_of_a_binding(server: Up) -> None:
     server.systems("fresh", "postgres", "usertable", "--set", "layout=postgrenosql")
     assert columns(server, "usertable") == {"ycsb_key": "character varying", "ycsb_value": "jsonb"}
     assert ask(server, "SELECT count(*) FROM usertable") == "0"
-    # As SQL without quotes reads it.
+    # SQL reads an unquoted name as lower case.
     server.systems("fresh", "postgres", "UserTable2")
     assert len(columns(server, "usertable2")) == 11
 
@@ -378,10 +378,7 @@ def segments_of(pid: int) -> int:
 
 @AS_ROOT
 def test_directory_unreachable_for_the_server_user_is_reported(tmp_path: Path) -> None:
-    """As below root's home: the server's data are elsewhere, and are deleted with the remaining data.
-
-    The path is longer than a socket's may be.
-    """
+    """The server's data are stored elsewhere, and `down` deletes them. The path is too long for a socket."""
     root = tmp_path / ("long" * 25)
     (tmp_path).chmod(0o700)
     before = stray_data()
@@ -397,5 +394,5 @@ def test_directory_unreachable_for_the_server_user_is_reported(tmp_path: Path) -
 
 
 def stray_data() -> set[Path]:
-    """Data of systems outside their directories."""
+    """Data that systems store outside their directories."""
     return {*outside_directories.DATA.iterdir()} if outside_directories.DATA.exists() else set()

@@ -95,7 +95,7 @@ def test_server_is_in_a_separate_session_without_input(tiny: Tiny) -> None:
     assert result is not None
     assert result.session == pid
     assert os.readlink(f"/proc/{pid}/fd/0") == "/dev/null"
-    # The server has no file of the lab: otherwise the lab's lock would be held forever.
+    # The server inherits no open file of the lab: otherwise it would hold the lab's lock.
     opened = [os.readlink(f"/proc/{pid}/fd/{handle}") for handle in os.listdir(f"/proc/{pid}/fd")]
     assert not [path for path in opened if path.endswith("/lock")]
     tiny("down")
@@ -259,8 +259,8 @@ def test_reused_pid_is_left_alone(tiny: Tiny, bystander: subprocess.Popen[bytes]
     for verb in ("kill", "pause", "resume", "restart"):
         tiny(verb)
         result = process.read_process(bystander.pid)
-        assert result is not None, f"{verb} ended it"
-        assert result.state == "S", f"{verb} stopped it"
+        assert result is not None, f"{verb} ended the bystander"
+        assert result.state == "S", f"{verb} stopped the bystander"
     tiny("down")
     assert bystander.poll() is None
     assert tiny.is_clean()

@@ -27,7 +27,7 @@ def server() -> Iterator[Up]:
 
 
 def ask(server: Up, query: str) -> str:
-    """The server's answer to the role of clients."""
+    """The server's answer to a query by the clients' role."""
     programs = system.find_programs(
         server.running.place, server.running.plan, outside_directories.choose_user("postgres")
     )

@@ -103,7 +103,7 @@ def test_each_accepts_what_the_other_wrote(program: Path, hdfs: RunningSystem, h
         ran = tera(program, "teragen", f"-Dmapreduce.job.maps={parts}", str(ROWS), f"{uri}/loadstone/{parts}")
         assert read_rows(hdfs, f"/loadstone/{parts}", "m", parts) == rows
     checksum = ran.checksum
-    # Loadstone's output from Hadoop's rows, in both ways, for Hadoop's validation.
+    # Hadoop validates Loadstone's sorts of Hadoop's rows, in memory and external.
     for name, options in (("memory", ["--memory", "1GiB"]), ("little", ["--memory", "128MiB"])):
         out = f"/sorted-{name}"
         command = ["terasort", *options, "--parts", "3", f"{uri}/hadoop/2", f"{uri}{out}"]
@@ -111,7 +111,7 @@ def test_each_accepts_what_the_other_wrote(program: Path, hdfs: RunningSystem, h
         assert b"".join(read_rows(hdfs, out, "r", 3)) == sort_rows(rows)
         hadoop("TeraValidate", f"{uri}{out}", f"{uri}/report{out}")
         assert read(hdfs, f"/report{out}/part-r-00000") == f"checksum\t{checksum}\n".encode()
-    # Hadoop's output from Loadstone's rows, for Loadstone's validation, and the report in Hadoop's format.
+    # Loadstone validates Hadoop's sort of Loadstone's rows, and reports in Hadoop's format.
     hadoop("TeraSort", "-Dmapreduce.job.reduces=2", f"{uri}/loadstone/7", f"{uri}/hadoop-sorted")
     ran = tera(program, "teravalidate", f"{uri}/hadoop-sorted", f"{uri}/our-report")
     assert (ran.checksum, ran.err) == (checksum, "")

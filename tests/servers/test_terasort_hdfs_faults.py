@@ -17,7 +17,7 @@ from killed_at import TRACEABLE, kill_at
 from loadstone.systems.base.running_system import RunningSystem
 from tera_support import HANGS_SECONDS, ROW_BYTES, Ran, start_together, tera
 
-# Few rows for quick moves, and enough rows for a data node to fail during the sort.
+# Few rows for quick jobs, and many rows for a failure of a data node during the sort.
 FEW, MANY = "20000", "1500000"
 SINGLE_THREAD = ["--threads", "1", "--memory", "128MiB", "--parts", "2"]
 TWO_COPIES = {"teragen": "dfs.replication=2", "terasort": "mapreduce.terasort.output.replication=2"}
@@ -43,7 +43,7 @@ def uri(hdfs: RunningSystem) -> str:
 
 
 def list_directory(hdfs: RunningSystem, path: str) -> dict[str, int]:
-    """The names in a directory of HDFS with their bytes; none without the directory."""
+    """The names in a directory of HDFS with their bytes; empty if the directory is missing."""
     port, until = int(hdfs.plan.settings["http.port"]), time.monotonic() + 120
     while True:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
@@ -64,7 +64,7 @@ def list_directory(hdfs: RunningSystem, path: str) -> dict[str, int]:
 
 @pytest.fixture(scope="module")
 def inputs(program: Path, uri: str) -> dict[str, str]:
-    """Inputs with three copies, which survive a data node, and their checksums.
+    """Inputs with three copies, which survive the failure of a data node, and their checksums.
 
     The small input is also present sorted.
     """
@@ -95,9 +95,9 @@ def test_killed_job_restarts_cleanly(
     killed, count = kill_at(0, calls, [program, *arguments])
     assert not killed
     assert [*list_directory(hdfs, place)] == ["out"]
-    # From the first message to the last; their number varies slightly between runs.
+    # From the first call to the last; the number of calls varies slightly between runs.
     for n in range(1, count, max(count // 16, 1)):
-        # With a separate output, because a complete output is not written again.
+        # Each run has a separate output, because a complete output is not written again.
         arguments[-1] = f"{uri}{place}/{n}/out"
         killed, _ = kill_at(n, calls, [program, *arguments])
         there = list_directory(hdfs, f"{place}/{n}")

@@ -1,4 +1,4 @@
-"""Encrypted connections to three real nodes of Cassandra, of which one may have a wrong certificate."""
+"""Encrypted connections to three real nodes of Cassandra; one node may have a wrong certificate."""
 
 from __future__ import annotations
 

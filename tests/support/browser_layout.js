@@ -1,4 +1,4 @@
-// Returns a list of mistakes in the layout of a page. A line of text counts as a rectangle.
+// Returns a list of errors in the layout of a page. A line of text counts as a rectangle.
 (() => {
   const said = [];
   const root = document.documentElement;
@@ -16,7 +16,7 @@
     range.selectNodeContents(node);
     for (const box of range.getClientRects()) lines.push({ box, text: node.data.trim(), home: parent });
   }
-  // Words of a chart; a halo stands exactly under its own words.
+  // Text in a chart, without the halo behind it.
   for (const node of document.querySelectorAll("svg text")) {
     if (!node.textContent.trim() || getComputedStyle(node).opacity === "0" || node.getAttribute("stroke-width") === "4") continue;
     lines.push({ box: node.getBoundingClientRect(), text: node.textContent, home: node });
@@ -33,7 +33,7 @@
       if (cut) said.push(`"${text.slice(0, 60)}" is cut off by <${outer.tagName.toLowerCase()} class="${outer.getAttribute("class")}">`);
     }
   }
-  // A line of running text is taller than its letters: two lines overlap when they share more than a quarter of it.
+  // A line of running text is taller than its letters: two lines overlap if they share over a quarter of the smaller height.
   const sorted = lines.filter(({ box }) => box.width && box.height).sort((a, b) => a.box.top - b.box.top);
   sorted.forEach((one, at) => {
     for (const other of sorted.slice(at + 1)) {
@@ -45,7 +45,7 @@
     }
   });
 
-  // Letters on their background, by WCAG 2.2: 4.5 : 1, for large or bold ones 3 : 1.
+  // Letters on their background, by WCAG 2.2: 4.5 : 1, or 3 : 1 for large text.
   const parts = (colour) => (colour.match(/[\d.]+/g) ?? [0, 0, 0, 0]).map(Number);
   const light = (colour) => {
     const [red, green, blue] = parts(colour).map((part) => (part / 255 <= 0.04045 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4));

@@ -107,7 +107,7 @@ def import_lab() -> None:
 
 
 def bundle_program() -> str:
-    """Bundles the program of a report, which takes a third of the report's time.
+    """Bundles the JavaScript of a report, which takes a third of the time for a report.
 
     A separate process bundles it, because the threads of vl-convert would not survive a fork.
     """

@@ -24,7 +24,7 @@ class DfsioResult:
     err: str
 
     def engine_figure(self, name: str) -> str:
-        """A figure of Loadstone's part of the report, by the start of its name; it must occur once."""
+        """A figure from Loadstone's part of the report, by the start of its name, which must occur once."""
         (value,) = [line.partition(": ")[2] for line in self.out.splitlines() if line.strip().startswith(name)]
         return value
 

@@ -112,8 +112,8 @@ def simulate_drift_at_rate(
 ) -> ResultSet:
     """1,000 op/s on both sides; the latencies, with these means in ms, follow the level.
 
-    A percentile of the window is a percentile of the mixture. For latencies of equal shape, it is close to the
-    smallest factor of the shape that has that many seconds above it.
+    A percentile of the window is a percentile of the mixture. For distributions of equal shape, the tail
+    follows the level that a tenth of the seconds reach.
     """
 
     def make(system: str, block: int, factor: float) -> TrialResult:

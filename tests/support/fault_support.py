@@ -19,7 +19,7 @@ LEVELS = {"ONE": 1, "QUORUM": 3}
 
 
 def instants(repeat: int) -> tuple[int, int]:
-    """The instants at which the fault and its lift in a block are ordered, ns."""
+    """The instants at which the fault and its lift are ordered in a block, ns."""
     order_ns = round((70 + 20 * (repeat * 0.6180339887 % 1)) * SECOND)
     return order_ns, order_ns + 30 * SECOND
 

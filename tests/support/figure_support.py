@@ -268,7 +268,7 @@ def row_figures(
 
 
 def answer_figures(group: str, row: Mapping[str, str], notes: Mapping[str, str]) -> Iterator[tuple[str, str, Place]]:
-    """The figures of a row of the answer's table: medians and ratios of compared sides, or a load of a search."""
+    """The figures in a row of the answer's table: medians and ratios of compared sides, or a load of a search."""
     (first, name), *cells = row.items()
     place = "the answer's table"
     if first != "metric":
@@ -399,7 +399,7 @@ def terminal_figures(judgement: Judgement) -> Iterator[tuple[str, str, Place]]:
 
 
 def read_export(judgement: Judgement) -> Iterator[tuple[str, str, Place]]:
-    """The figures of trials in the CSV export, if few enough trials for the page to show them."""
+    """The figures of trials in the CSV export, if the trials are few enough for the page to show them."""
     if len(judgement.results.trials) > trials.ROWS_MAX:
         return
     metrics = trials.columns(View(judgement))

@@ -1,4 +1,4 @@
-"""Crafted results for the checks of differences between two sides, in both directions."""
+"""Crafted results that do or do not trigger the checks of differences between two sides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Crafted results for the checks of failed operations, reads, attempts, engines and servers, in both directions."""
+"""Crafted results that do or do not trigger the checks of failed operations, reads, attempts, engines and servers."""
 
 from __future__ import annotations
 

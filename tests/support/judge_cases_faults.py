@@ -1,4 +1,4 @@
-"""Crafted results for the checks of faults and losses, in both directions."""
+"""Crafted results that do or do not trigger the checks of faults and losses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SECOND = 10**9
 KILL = FaultRecord(
     "kill", ("node-2",), 40 * SECOND, 60 * SECOND, None, 40 * SECOND, 41 * SECOND, 60 * SECOND, 61 * SECOND, 70 * SECOND
 )
-# A kill that only a command verified, and figures without a trace of it.
+# A kill that only a command verified, and figures that show no effect of the kill.
 COMMANDED = replace(KILL, facts={"verified_by": "command"})
 UNAFFECTED = set_figures(deadline=1e8, during__failed=0, during__late=0, during__unanswered=0)
 TWIN = FaultRecord("none", (), 40 * SECOND, 60 * SECOND)

@@ -1,4 +1,4 @@
-"""Crafted results for the checks of the load generator, in both directions, at the thresholds."""
+"""Crafted results on both sides of the thresholds for checks of the load generator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Crafted results for the check of missing planned trials, in both directions."""
+"""Crafted results that do or do not trigger the check of missing planned trials."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NOTE, SUSPECT, INVALID = Severity.NOTE, Severity.SUSPECT, Severity.INVALID
 
 
 def make_plan(repeats: int, *systems: str) -> dict[str, dict[str, str]]:
-    """A plan of `repeats` of each system."""
+    """A plan with `repeats` repeats of each system."""
     return {f"{system}-{n}": {"system": system} for system in systems for n in range(1, repeats + 1)}
 
 

@@ -1,4 +1,4 @@
-"""Crafted results for the check of reads from the page cache, in both directions, at the thresholds."""
+"""Crafted results on both sides of the thresholds for checks of reads from the page cache."""
 
 from __future__ import annotations
 

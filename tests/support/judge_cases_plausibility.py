@@ -1,4 +1,4 @@
-"""Crafted results for the checks of figures that contradict each other or the hardware, in both directions."""
+"""Crafted results that do or do not trigger the checks of figures that contradict each other or the hardware."""
 
 from __future__ import annotations
 

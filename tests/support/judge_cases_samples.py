@@ -1,4 +1,4 @@
-"""Crafted results for the checks of sample count and spread, in both directions, at the thresholds."""
+"""Crafted results on both sides of the thresholds for checks of sample count and spread."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NOTE, WITHHELD, SUSPECT = Severity.NOTE, Severity.WITHHELD, Severity.SUSPECT
 
 
 def spread(width: float) -> ResultSet:
-    """Six repeats whose interval is `width` of the median wide."""
+    """Six repeats whose interval has the width `width`, as a share of the median."""
     steps = (-0.5, -0.1, -0.01, 0.01, 0.1, 0.5)
 
     def change_trial(trial: TrialResult) -> TrialResult:

@@ -1,4 +1,4 @@
-"""Crafted results for the checks of a trial's time series and of disturbances, in both directions."""
+"""Crafted results that do or do not trigger the checks of a trial's time series and of disturbances."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def sound(system: str = "rocksdb", repeat: int = 1, factor: float = 1.0) -> Tria
 
 
 def set_figures(n: int = OPERATIONS, without: tuple[str, ...] = (), **figures: float) -> Change:
-    """Changed figures; a double underscore in a name means a point: `late__client`."""
+    """Changed figures; a double underscore in a name represents a dot: `late__client`."""
     changed = {name.replace("__", "."): figure for name, figure in figures.items()}
 
     def change_trial(trial: TrialResult) -> TrialResult:
@@ -94,7 +94,7 @@ def facts(**known: Any) -> Change:
 
 
 def noting(name: str, message: str) -> Change:
-    """A note of the engine."""
+    """A note from the engine."""
     return lambda trial: replace(trial, notes=(Note(name, message, "see there"),))
 
 
@@ -121,7 +121,7 @@ def both(*changes: Change) -> Change:
 
 
 def rocksdb(change: Change) -> Change:
-    """A change of one side only."""
+    """A change to one side only."""
     return lambda trial: change(trial) if trial.config["system"] == "rocksdb" else trial
 
 
@@ -134,7 +134,7 @@ def make_series(rates: tuple[float, ...], failed: tuple[int, ...] = (), length: 
 def experiment(
     change: Change | None = None, repeats: int = REPEATS, rates: tuple[float, ...] = STEADY, **fields: Any
 ) -> ResultSet:
-    """Two interleaved systems, lmdb a third faster, with a change of each trial; `fields` of the ResultSet."""
+    """Two interleaved systems, lmdb a third faster, with a change to each trial and with `fields` of the ResultSet."""
     trials = [
         sound(system, repeat, factor)
         for repeat in range(1, repeats + 1)
@@ -149,7 +149,7 @@ def experiment(
 
 @dataclass(frozen=True)
 class Case:
-    """Crafted results, and the expected findings of a check; without a severity, none."""
+    """Crafted results, and the expected finding of a check; `severity` is None if no finding is expected."""
 
     check: str
     what: str

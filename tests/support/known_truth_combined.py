@@ -1,4 +1,4 @@
-"""Scenarios with two effects. The minor effect must neither hide nor refuse the deciding one."""
+"""Scenarios with two effects. The minor effect must neither hide the deciding effect nor cause a refusal."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ RF_1, RF_3 = facts(replication=1, replication_acknowledged=1), facts(replication
 
 
 def print_digits(p99_ms: Mapping[str, float], digit_ms: float) -> ResultSet:
-    """A tool that prints its p99 with few digits: the true values have 1 % of noise."""
+    """A tool that prints its p99 with few digits: the true values have 1 % noise."""
 
     def round_result(trial: TrialResult) -> TrialResult:
         system = str(trial.config["system"])

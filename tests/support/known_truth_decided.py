@@ -1,6 +1,6 @@
 """Scenarios in which the judge must give the right answer despite disturbances.
 
-A result set cannot express a requested fault, because its windows are not in the data.
+A result set cannot express a requested fault, because the fault's windows are not in the data.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from loadstone.results.trial_result import Scalar, TrialResult
 
 
 def run_at_rate(system: str, block: int, rate: float) -> TrialResult:
-    """Throughput is 1,000 op/s; `rate` determines the latency: 1,000 op/s mean 10 ms."""
+    """Throughput is 1,000 op/s; `rate` determines the latency: 10 ms at 1,000 op/s."""
     return trial(system, block, 1000.0, target=1000.0, mean_ns=10 * MS * 1000 / rate)
 
 
@@ -118,7 +118,7 @@ def shift_bucket() -> ResultSet:
 
 
 def measure_figures(count: int) -> ResultSet:
-    """lmdb is 10 % faster at 4 % of noise, which six blocks show (p = 0.002) for a single figure."""
+    """lmdb is 10 % faster at 4 % noise, which six blocks show (p = 0.002) for a single figure."""
     return simulate_results(
         {"rocksdb": 1000.0, "lmdb": 1100.0},
         noise=0.04,

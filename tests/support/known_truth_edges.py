@@ -129,7 +129,7 @@ def vary_wal(rates: Mapping[tuple[str, str], float], blocks: Mapping[tuple[str, 
 
 
 def pool_columns(results: ResultSet, *col: str) -> ResultSet:
-    """Grouped as `loadstone show --col` does."""
+    """Results grouped as by `loadstone show --col`."""
     return project_results(results, Projection(row=(), col=col, metrics=("throughput",))).results
 
 

@@ -128,7 +128,7 @@ class Case:
 
     @property
     def is_decided(self) -> bool:
-        """Whether it determines the claim, with or without a comparison, and the trust in it."""
+        """Whether the case determines a claim, with or without a comparison, and the trust in this claim."""
         about = {what for expectation in self.expect for what in expectation.about}
         return {"claim", "verdict"} <= about or {"curve", "whole"} <= about
 

@@ -123,7 +123,7 @@ def per_byte(result: TrialResult) -> Value:
 
 
 def small_values(result: TrialResult) -> TrialResult:
-    """Values of 100 B; 5 % of the reads reach the device, which returns 4 kB each: twice the returned bytes."""
+    """Values of 100 B; 5 % of the reads fetch 4 kB each from the device: twice the bytes that the store returns."""
     operations = result.values["operations"].value
     return set_figures(
         returned=100 * operations,
@@ -296,7 +296,7 @@ REFUSED = [
         ),
         (expect_refusal("clock"),),
     ),
-    # The sides differ in what they compare.
+    # Differences between the sides.
     Case(
         "one side syncs every write and the other does not",
         lambda: simulate_results(

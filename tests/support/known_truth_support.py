@@ -52,9 +52,9 @@ def figure(metric: str, number: float, n: int) -> Value:
 
 
 def typical(n: int, deviation: float, seed: object) -> list[float]:
-    """n factors around 1 with a normal distribution, in an order drawn by the seed.
+    """n factors around 1 with a normal distribution, in an order determined by the seed.
 
-    They are quantiles instead of draws: a sample of them is neither lucky nor unlucky.
+    They are quantiles, not draws, so that no sample is lucky or unlucky.
     """
     normal = NormalDist()
     factors = [math.exp(deviation * normal.inv_cdf((at + 0.5) / n)) for at in range(n)]
@@ -129,7 +129,7 @@ Shape = Callable[[int], float]
 def make_series(
     of: TrialResult, rates: Shape = lambda _: 1.0, latencies: Shape = lambda _: 1.0, seconds: int = 60
 ) -> Series:
-    """A trial's minute in seconds, with 1 % of noise; the shapes multiply throughput and latencies."""
+    """A trial's minute in seconds, with 1 % noise; the shapes multiply throughput and latencies."""
     jitter = typical(seconds, 0.01, ("series", of.trial))
     throughput = [of.values["throughput"].value * rates(at) * jitter[at] for at in range(seconds)]
     p50, p99 = (
@@ -185,7 +185,7 @@ def collect_results(
 
 
 def set_figures(without: tuple[str, ...] = (), **figures: float) -> Change:
-    """Changed figures in the same units; a double underscore in a name means a point: `late__client`."""
+    """Changed figures in the same units; a double underscore in a name represents a dot: `late__client`."""
 
     def change_result(result: TrialResult) -> TrialResult:
         retained = {metric: value for metric, value in result.values.items() if metric not in without}
@@ -197,7 +197,7 @@ def set_figures(without: tuple[str, ...] = (), **figures: float) -> Change:
 
 
 def change_system(system: str, change: Change, *blocks: int) -> Change:
-    """A change of one system's trials, in these blocks or in all."""
+    """A change to one system's trials, in these blocks or in all."""
     return lambda result: (
         change(result)
         if result.config["system"] == system and result.repeat in (blocks or (result.repeat,))

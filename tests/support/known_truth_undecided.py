@@ -96,7 +96,7 @@ def run_against_itself() -> ResultSet:
 
 
 def eleven_systems() -> ResultSet:
-    """Ten contenders at 4 % of noise; one seems 7 % faster: p = 0.02 alone, p = 0.17 as the best of ten."""
+    """Ten contenders at 4 % noise; one seems 7 % faster: p = 0.02 alone, p = 0.17 as the best of ten."""
     systems = {"baseline": 1000.0, **{f"s{number}": 1000.0 for number in range(9)}, "lucky": 1070.0}
     return simulate_results(
         systems, noise=0.04, question=asking(by="system", baseline="baseline", metrics=("throughput",))
@@ -118,7 +118,7 @@ def rank_figures(repeats: int) -> ResultSet:
 
 
 def exploratory(count: int) -> ResultSet:
-    """One of many figures is 10 % lower at 4 % of noise: p = 0.002 for that figure alone."""
+    """One of many figures is 10 % lower at 4 % noise: p = 0.002 for that figure alone."""
     results = simulate_results(FLAT, noise=0.04, change=with_parts(count, noise=0.04))
     lower = change_system("second", scale_metrics(("engine.part07",), 1 / 1.1))
     trials = [lower(result) for result in results.trials]

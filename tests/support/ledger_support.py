@@ -158,7 +158,7 @@ class Liar:
     port: int
     # Indices of writes that it acknowledges and drops.
     drops: Collection[int] = ()
-    # Indices of inserts whose first attempt ends with an error, and whether the relay passes it on.
+    # Indices of inserts whose first attempt ends with an error, and whether the relay passes this attempt on.
     errors: Mapping[int, bool] = field(default_factory=dict)
     own_port: int = 0
     # The key and the first field of each write that it received, by index, and the keys of inserts.
@@ -170,7 +170,7 @@ class Liar:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Until the end of the block."""
+        """Listens until the end of the block."""
         loop = asyncio.new_event_loop()
         server = loop.run_until_complete(asyncio.start_server(self._serve, "127.0.0.1", 0))
         self.own_port = server.sockets[0].getsockname()[1]

@@ -49,7 +49,7 @@ def alter_fault(**fields: object) -> Change:
 
 
 def alter_figures(**figures: float) -> Change:
-    """Changed figures; a double underscore in a name means a point."""
+    """Changed figures; a double underscore in a name represents a dot."""
     named = {name.replace("__", "."): figure for name, figure in figures.items()}
     return lambda trial: replace(
         trial, values={**trial.values, **{name: value(name, figure) for name, figure in named.items()}}
@@ -91,7 +91,7 @@ def end_server(trial: TrialResult) -> TrialResult:
 
 
 def fault_case(name: str, results: Callable[[], ResultSet], *expect: object) -> Case:
-    """A case about the outage through a kill."""
+    """A case about the outage caused by a kill."""
     return Case(name, results, expect, "outage", "QUORUM", KILL)  # type: ignore[arg-type]
 
 

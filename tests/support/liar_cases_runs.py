@@ -133,7 +133,7 @@ def dying(share_from: float = 256) -> ResultSet:
 
 
 def slow_failures(trial_of: TrialResult) -> TrialResult:
-    """The slowest 0.08 % time out: the mean of the remaining operations is a fifth, the p99 is unchanged."""
+    """The slowest 0.08 % time out: the mean of the remaining operations drops to a fifth, the p99 is unchanged."""
     results = fail_share(0.0008)(trial_of)
     return scale_metrics(["read.mean", "all.mean"], 0.2)(results)
 

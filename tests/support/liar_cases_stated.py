@@ -68,7 +68,7 @@ def sweep_without_baseline(load: int) -> ResultSet:
 
 
 def count_misses(**shares: float) -> ResultSet:
-    """The pair with a share of misses of each system."""
+    """The pair with a share of misses for each system."""
 
     def change(trial: TrialResult) -> TrialResult:
         share = shares[str(trial.config["system"])] * noise("misses", 8)[trial.repeat - 1]

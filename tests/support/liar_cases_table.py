@@ -62,7 +62,7 @@ def retry(count: int) -> Change:
 
 
 def above_limit(change: Change) -> Change:
-    """A change of the loads above the answer of LIMITED."""
+    """A change to the loads above the answer of LIMITED."""
     return lambda trial_of: change(trial_of) if (trial_of.clients or 0) > 4 else trial_of
 
 
@@ -99,7 +99,7 @@ LIMITED: Mapping[int, Sequence[str]] = {1: OK, 2: OK, 4: OK, 8: SLOW, 6: SLOW, 5
 
 
 def state_side(known: Mapping[str, Scalar], other: Mapping[str, Scalar]) -> ResultSet:
-    """YCSB's logs, 1.3 apart and alternating, about which each side states some facts."""
+    """Alternating YCSB logs that differ by a factor of 1.3; each side states some facts."""
     return compare_files(
         side("plain", ycsb(1000, "a"), begins=alternating(0), known=known),
         side("tuned", ycsb(1300, "b"), begins=alternating(1), known=other),

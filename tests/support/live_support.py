@@ -57,7 +57,7 @@ class Server:
 
 @contextmanager
 def serve(home: Path, *arguments: str, root: str = "results") -> Iterator[Server]:
-    """A server of results below `home`."""
+    """A server for results below `home`."""
     process = start(home, "serve", root, *arguments)
     try:
         yield Server(process)

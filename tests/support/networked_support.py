@@ -14,7 +14,7 @@ CLIENTS = 8
 # The statuses of operations while the server is down, and while it is paused.
 GONE = {"SERVICE_UNAVAILABLE", "TIMEOUT"}
 PAUSE_SECONDS = 5.0
-# The endings of names of properties with an address.
+# Suffixes of the names of properties that contain an address.
 HOST, PORT = ("host", "hosts", "quorum"), ("port", "Port")
 
 

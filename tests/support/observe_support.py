@@ -32,13 +32,13 @@ class Host:
         return self.root / "sys"
 
     def write(self, path: str, text: str) -> None:
-        """A file of the tree."""
+        """Writes a file in the tree."""
         file = self.root / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
 
     def link(self, path: str, to: str) -> None:
-        """A link of the tree to one of its directories."""
+        """Creates a link in the tree to another path in the tree."""
         link = self.root / path
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to(os.path.relpath(self.root / to, link.parent))

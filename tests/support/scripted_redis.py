@@ -24,7 +24,7 @@ class FakeRedis(Scripted):
         self.scores: dict[bytes, float] = {}
         self.order: list[tuple[float, bytes]] = []
         self.lost = 0
-        # Keys whose insert was forgotten.
+        # Keys whose insert was acknowledged and forgotten.
         self.forgotten: list[bytes] = []
         # Updates that were answered with OOM, and fields that contain such an update.
         self.refused_updates = 0

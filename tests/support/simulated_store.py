@@ -158,7 +158,7 @@ def fault(
     ready_ns: int | None = None,
     detected_ns: int | None = None,
 ) -> FaultRecord:
-    """A verified fault of the server `node-1`, held and lifted when it was ordered."""
+    """A verified fault on the server `node-1`, which begins and ends exactly when ordered."""
     if kind == "none":
         return FaultRecord("none", (), order_ns, lift_ns)
     record = FaultRecord(kind, ("node-1",), order_ns, lift_ns, None, order_ns, order_ns, lift_ns, lift_ns)

@@ -43,7 +43,7 @@ class Population:
 
 
 def contaminate_normal(slower: float) -> Population:
-    """Normal repeats, one in 20 of which is slower by this share, as by a noisy neighbour or a compaction."""
+    """Normal repeats, one in 20 of which is slower by this share, as with a noisy neighbour or a compaction."""
 
     def draw(random: Generator, shape: tuple[int, ...]) -> Floats:
         return random.normal(100, 100 * VARIATION, shape) * np.where(random.random(shape) < OUTLIERS, 1 - slower, 1.0)

@@ -22,14 +22,14 @@ class Outcome:
     stderr: str
 
     def totals(self, label: str) -> dict[str, int]:
-        """A count of `Results:` by operation, and its sum under `total`."""
+        """A count from `Results:` by operation, and the sum under `total`."""
         match = re.search(rf"^Total {label} +: +([\d,]+) \[(.*)\]$", self.stdout, re.MULTILINE)
         assert match, self.stdout + self.stderr
         counts = dict(part.split(": ") for part in re.split(r", (?=[A-Z])", match[2]))
         return {name: int(count.replace(",", "")) for name, count in {**counts, "total": match[1]}.items()}
 
     def latency_ms(self, label: str) -> float:
-        """A latency of `Results:`, over all operations."""
+        """A latency from `Results:`, over all operations."""
         match = re.search(rf"^Latency {label} +: +([\d.]+) ms", self.stdout, re.MULTILINE)
         assert match, self.stdout
         return float(match[1])

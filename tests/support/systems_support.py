@@ -114,7 +114,7 @@ def free_settings(name: str) -> dict[str, str]:
     return {setting: str(first + SPAN * number) for number, setting in enumerate(names)}
 
 
-# The number of ports of a setting: some settings are the first of many.
+# The number of ports reserved for a setting, which may name the first of many ports.
 SPAN = 40
 
 
@@ -125,7 +125,6 @@ def ports() -> range:
     """
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     share = 12_000 // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    # Some settings are the first of many.
     return range(20_000 + worker * share, 20_000 + (worker + 1) * share - SPAN)
 
 

@@ -77,7 +77,7 @@ class Tiny:
         return {name: pid for name, (_, pid) in self.states().items()}
 
     def there(self) -> list[ServerProcess]:
-        """Servers by their environment."""
+        """The running servers, identified by their environment."""
         return process.find_marked(self.root / "tiny")
 
     @property

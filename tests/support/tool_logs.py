@@ -130,7 +130,7 @@ def drop_progress(texts: list[str]) -> list[str]:
 
 
 def copy_log(texts: list[str], pattern: str, digits: str) -> list[str]:
-    """The logs, of which the last is a copy of the first whose total has other last digits."""
+    """The logs; the last is a copy of the first with other last digits in the total."""
     return [*texts[:-1], re.sub(pattern, rf"\g<1>{digits}", texts[0])]
 
 

@@ -30,7 +30,7 @@ SLACK = 10
 
 
 def sums(summary: Summary, intervals: list[Interval], due: int) -> None:
-    """Everything due is exactly one of ended, unanswered and unsent, in total and in each interval."""
+    """Checks that every due operation is ended, unanswered or unsent, in total and in each interval."""
     assert summary.due == due == summary.operations + summary.in_flight + summary.unsent
     assert [interval.k for interval in intervals] == list(range(len(intervals)))
     assert sum(interval.due or 0 for interval in intervals) == due
@@ -42,7 +42,7 @@ def sums(summary: Summary, intervals: list[Interval], due: int) -> None:
     assert all(ended[interval.k] <= (interval.due or 0) for interval in intervals)
     if not summary.in_flight + summary.unsent:
         assert ended == {interval.k: interval.due for interval in intervals}
-    # Operations from the warm-up's backlog are not throughput of this window.
+    # Operations from the warm-up's backlog do not count as throughput of this window.
     within = sum(part.completed for part in parts)
     assert summary.completed == min(within, due - summary.failures - summary.not_yet)
     censored = sum(interval.count for interval in summary.outcomes if interval.status == "CENSORED")

@@ -61,7 +61,7 @@ def is_good(operation: Operation) -> bool:
 
 
 def outage_of(operations: list[Operation], from_ns: int, end_ns: int) -> float:
-    """Seconds of full outage, computed from the operations by the definition."""
+    """The outage in seconds, computed from the operations by its definition."""
     due: Counter[int] = Counter()
     good: Counter[int] = Counter()
     for operation in operations:
@@ -333,14 +333,14 @@ def check_schedule(seed: int, *, has_latencies: bool) -> None:
     seconds, rate = draw.randint(22, 25), draw.choice((10, 20))
     order_ns = draw.randrange(12 * SECOND, 14 * SECOND)
     lift_ns = order_ns + draw.randrange(SECOND, 4 * SECOND)
-    # The store is unavailable for a time within the fault, and possibly for some time after its lift.
+    # The store is unavailable for a time within the fault, and possibly for some time after the lift.
     start_ns = order_ns + draw.randrange(0, lift_ns - order_ns)
     end_ns = draw.randrange(start_ns + 1, lift_ns + draw.choice((1, 3 * SECOND)))
     spans = [Span(start_ns, end_ns, draw.choice(("refuse", "silent", "pause", "slow", "never")))]
     unlucky = frozenset(draw.sample(range(rate * seconds), draw.choice((0, 0, 5))))
     store = SimulatedStore(rate, seconds, spans, 300, unlucky=unlucky)
     operations = store.operations()
-    # If the latencies are unknown, the engine has counted by the deadline.
+    # If the latencies are unknown, the engine itself has counted the operations that missed the deadline.
     rows = store.rows(operations, None if has_latencies else DEADLINE_NS, has_latencies=has_latencies)
     options = Options(deadline_ns=None if has_latencies else DEADLINE_NS)
     measured = {value.metric: value.value for value in figures_of_faults([fault(order_ns, lift_ns)], rows, options)}
@@ -362,7 +362,7 @@ def test_default_deadline_counts_late_operations() -> None:
 def check_windows(
     measured: dict[str, int | float], operations: list[Operation], order_ns: int, lift_ns: int, case: str
 ) -> None:
-    """Counts of each window from the operations; an interval that contains a border belongs to the later window."""
+    """Checks the counts of each window; an interval that contains a border belongs to the later window."""
     names = ["before", "during", "returning", "after"]
     borders = [order_ns, lift_ns, *([lift_ns + measured["recovered"]] if "recovered.held" in measured else [])]
     expected: Counter[str] = Counter()

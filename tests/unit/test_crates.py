@@ -52,7 +52,7 @@ def modules(crate: str) -> dict[Path, set[Path]]:
 
 
 def expand_imports(tree: str) -> list[str]:
-    """The paths of `a::{b, c::{d, e}}`."""
+    """All paths in an import such as `a::{b, c::{d, e}}`."""
     head, brace, inner = re.sub(r"\s+as\s+\w+|\s", "", tree).partition("{")
     if not brace:
         return [head]

@@ -14,7 +14,7 @@ MANIFEST = ROOT / "deploy/rayjob.yaml"
 
 
 def fields(*closed: str, **required: dict[str, Any]) -> dict[str, Any]:
-    """A mapping with these fields; `closed` names optional fields, and no other field is then allowed."""
+    """A schema for a mapping with these fields; if `closed` names optional fields, no further fields are allowed."""
     properties = {**{name: {} for name in closed}, **required}
     extra = {"additionalProperties": False} if closed else {}
     return {"type": "object", "properties": properties, "required": [*required], **extra}

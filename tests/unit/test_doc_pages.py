@@ -27,7 +27,7 @@ FIRST = ROOT / "docs/guides/first-experiment.md"
 
 
 def blocks(file: Path, language: str) -> list[str]:
-    """The code blocks of a language."""
+    """The code blocks in a language."""
     return re.findall(rf"^```{language}\n(.*?)^```$", file.read_text(), re.MULTILINE | re.DOTALL)
 
 

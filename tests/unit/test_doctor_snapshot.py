@@ -1,4 +1,4 @@
-"""The doctor's reading of a machine: crafted trees of /proc and /sys, programs, and listening processes."""
+"""The facts that the doctor reads from a machine: crafted /proc and /sys, programs, and listening processes."""
 
 from __future__ import annotations
 

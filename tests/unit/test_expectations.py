@@ -187,7 +187,7 @@ def test_every_trial_must_meet_a_count() -> None:
     results = replace(results, trials=[replace(item, values={**item.values, **figures}) for item in results.trials])
     assert answers(results) == ["true"] * 3
     last = results.trials[-1].trial
-    # A loss that the guarantee allows is a loss.
+    # A loss counts even if the guarantee allows it.
     for name, answer in (("ledger.lost", "false"), ("ledger.lost_allowed", "false"), ("ledger.undecided", "undecided")):
         damaged = {**results.trials[-1].values, name: replace(figures[name], value=1)}
         assert answers(change_trials(results, last, values=damaged))[:2] == [answer, answer]
@@ -292,7 +292,7 @@ def test_drift_of_unknown_size_names_its_finding() -> None:
     assert judgement.expectations[0].estimate == comparison.ratio
 
 
-# Latencies of 1 s and more, also without the load generator's lateness.
+# Latencies of 1 s, with and without the load generator's lateness.
 LATENCIES = [name for name in SOUND if name.startswith(("read.", "all.", "update."))]
 OVERLOADED = {name: value(name, 1e9) for name in (*LATENCIES, *map(lower_name, LATENCIES))}
 
@@ -413,7 +413,7 @@ def test_ratio_without_baseline_is_undecided() -> None:
 
 
 def share_false(ratio: float, expected: Sequence[str], *, metrics: Sequence[str] = ("throughput",)) -> float:
-    """The share of false alarms for a build with this ratio to its baseline, interleaved in one run on one day."""
+    """The false-alarm rate for a build at this ratio to its baseline; both are interleaved in one run on one day."""
     random, failed = np.random.default_rng([42, int(ratio * 1000), len(expected)]), 0
     for _ in range(EXPERIMENTS):
         day = float(random.lognormal(0, BETWEEN_DAYS))

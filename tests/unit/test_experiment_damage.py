@@ -63,7 +63,7 @@ VALUES: tuple[Any, ...] = (
 
 
 def outcome(path: Path, text: str) -> bool:
-    """Whether a text is an experiment; any exception but ExperimentError is raised."""
+    """Whether an experiment file with this text is refused with an ExperimentError."""
     path.write_text(text)
     try:
         experiment = load_experiment(path).experiment
@@ -102,7 +102,7 @@ def test_values_of_another_type_never_cause_a_crash(tmp_path: Path) -> None:
 
 
 def places(node: Any) -> list[tuple[Any, Any]]:
-    """Every container of a document with each of its keys."""
+    """Every container in a document, paired with each of its keys."""
     keys: list[Any] = list(node) if isinstance(node, dict) else list(range(len(node))) if isinstance(node, list) else []
     return [(node, key) for key in keys] + [place for key in keys for place in places(node[key])]
 

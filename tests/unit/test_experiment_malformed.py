@@ -1,4 +1,4 @@
-"""Malformed experiment files: all mistakes are reported together, each with its line and a correction."""
+"""Malformed experiment files: all errors are reported together, each with its line and a correction."""
 
 from __future__ import annotations
 

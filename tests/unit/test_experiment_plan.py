@@ -266,7 +266,7 @@ load: {clients: 32, properties: {redis.timeout: "{pause}"}}
     loading = [variant.loading.store_properties for variant in plan.variants]
     assert loading == [{"redis.port": "7", "redis.timeout": text} for text in ("100", "200", "100", "200")]
     assert {variant.store_properties["redis.timeout"] for variant in plan.variants} == {"900"}
-    # The way in which data are loaded is part of their identity.
+    # The loading settings are part of the data's identity.
     assert len({variant.load_key for variant in plan.variants}) == 2
     (bare,) = make_plan(tmp_path, "systems: [lmdb]\nworkload: WORKLOADS/workloada\nclients: 3\nrepeats: 6\n").variants
     assert bare.loading == bare
@@ -276,7 +276,7 @@ def test_forecast_includes_the_pilot_and_its_warm_up(tmp_path: Path) -> None:
     text = 'systems: {a: {store: "null"}}\nworkload: WORKLOADS/workloada\nrepeats: 6\n'
     low, high = estimate_seconds(make_plan(tmp_path, text + "measure: {duration: 100s}\n"))
     without_low, without_high = estimate_seconds(make_plan(tmp_path, text + "measure: {duration: 100s, warmup: 0}\n"))
-    # 1.5 windows and twice the window for the pilot's trial, and up to 1.5 windows of warm-up for each remaining trial.
+    # The pilot's trial takes 1.5 + 2 windows; the warm-up of each remaining trial takes up to 1.5 windows.
     assert low - without_low == pytest.approx(350, abs=5)
     assert high - without_high == pytest.approx(350 + 6 * 150, abs=10)
 

@@ -35,7 +35,7 @@ CLOSED = {
     for name in ("cassandra-hydra-ha.yaml", "cassandra-stalled-node.yaml")
 }
 MINIMAL = "systems: [rocksdb, lmdb]\nworkload: WORKLOADS/workloada\n"
-# The keys required with a key about servers.
+# Keys about servers, each with the keys that it requires.
 SERVERS: dict[str, dict[str, Any]] = {
     "start": {"start": {"system": "hbase"}},
     "attach": {"attach": {"hosts": ["10.0.0.1"], "status": "true"}},
@@ -46,7 +46,7 @@ VALIDATOR = Draft202012Validator(schema.experiment_schema())
 
 
 def complaints(document: Any) -> list[str]:
-    """The JSON Schema's errors about a document."""
+    """The schema's errors for a document."""
     return [f"{error.json_path}: {error.message}" for error in VALIDATOR.iter_errors(document)]
 
 
@@ -78,7 +78,7 @@ def test_the_schema_is_valid_and_describes_every_key() -> None:
             assert description.get("description") or "$ref" in description, key
 
 
-# Scales for a short trial run, whose warnings are expected.
+# Scales for short trial runs; warnings about them are expected.
 LOOKS = {
     ("cassandra-failure.yaml", "small"),
     ("cassandra-hydra-ha.yaml", "small"),

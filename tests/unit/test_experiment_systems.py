@@ -359,7 +359,7 @@ systems:
     assert warnings(tmp_path, text + "compare: {promises: [durability]}\n" + TAIL) == []
     assert warnings(tmp_path, text.replace('"no"', '"yes"') + TAIL) == []
     for same in ("true", '"on"'):
-        assert warnings(tmp_path, text.replace('"no"', same) + TAIL) == [], "one word, written otherwise"
+        assert warnings(tmp_path, text.replace('"no"', same) + TAIL) == [], "another spelling of the same value"
 
 
 def test_start_estimate_is_read_from_system() -> None:

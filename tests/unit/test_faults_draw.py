@@ -1,4 +1,4 @@
-"""The draw of faults: servers and instants from seed and repeat, evenly spread even if the repeats stop early."""
+"""Seed and repeat determine the servers and instants of faults, evenly spread even if the repeats stop early."""
 
 from __future__ import annotations
 

@@ -11,8 +11,7 @@ import pytest
 
 from loadstone.engine.histogram import Histogram, decode_histogram
 
-# Created by the package hdrhistogram 0.10.8 from the values below, including 5,000 a thousand times and 10^11 2^40
-# times.
+# Created by the package hdrhistogram 0.10.8 from the values below, and from 2^40 values of 10^11.
 OF_ANOTHER_LIBRARY = "HISTFAAAADt4nJNpmSzMwMAgwwABzFCaEch0M9ixgMH+A0SAiemnPBPTX36mg8wX+E97MV08z8i0O7MBBBwAVH4O1g=="
 VALUES = (0, 1, 2_047, 2_048, 4_096, *[5_000] * 1_000, 123_456, 10**9)
 
@@ -20,7 +19,7 @@ VALUES = (0, 1, 2_047, 2_048, 4_096, *[5_000] * 1_000, 123_456, 10**9)
 def test_a_histogram_of_another_library_is_read() -> None:
     histogram = decode_histogram(OF_ANOTHER_LIBRARY)
     assert histogram.count == len(VALUES) + 2**40
-    # The ends of the values' buckets at three digits.
+    # The highest values of the buckets at three digits.
     ends = [0, 1, 2_047, 2_049, 4_099, 5_003, 123_519, 1_000_341_503]
     assert [histogram.layout.highest_equivalent(index) for index in sorted(histogram.counts)][:-1] == ends
     assert histogram.value_at_quantile(1) == histogram.value_at_quantile(0.5) == 100_059_316_223

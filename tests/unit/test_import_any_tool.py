@@ -1,4 +1,4 @@
-"""Figures of any tool by patterns and JSON paths: whole numbers in the stated unit, or one clear refusal."""
+"""Figures from any tool, by patterns and JSON paths: whole numbers in the stated unit, or one clear refusal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports whose parts contradict each other, or that contain lines of another run: nothing is imported."""
+"""Reports whose parts contradict each other, or that contain lines from another run: nothing is imported."""
 
 from __future__ import annotations
 

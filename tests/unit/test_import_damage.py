@@ -34,7 +34,7 @@ STATUS = "2026-11-21 09:30:06:491 1 sec: 110 operations; \n"
 
 
 def is_refused(path: Path) -> bool:
-    """Whether a file is refused, and properly: any other exception fails the test."""
+    """Whether a file is refused with a message and a hint; any other exception fails the test."""
     return try_read(path) is None
 
 
@@ -76,7 +76,7 @@ def test_a_line_of_garbage_is_refused(tmp_path: Path, start: str) -> None:
     assert is_refused(write_file(tmp_path, start + GARBAGE))
 
 
-# Each took minutes or hours while the tools' signs were searched in quadratic time; a page of HTML is such a text.
+# When the search for signs of a format was quadratic, such text (or an HTML page) took minutes or hours.
 @pytest.mark.parametrize("text", ["1" * 200_000, "-" * 200_000, "a: " * 60_000, "\n" * 500_000], ids="1-a\n")
 def test_long_foreign_text_is_refused(tmp_path: Path, text: str) -> None:
     assert "the format of bench.log is unknown" in refusal(write_file(tmp_path, f"{text}.\n"))
@@ -122,7 +122,7 @@ def test_a_part_is_imported_when_that_is_said(tmp_path: Path) -> None:
     run = read_single(path, partial=True)
     assert figures(run, "read.p99") == {"read.p99": (7_527_000, "ns", 304)}
     assert [note.name for note in run.result.notes] == ["partial"]
-    # A mean of all operations would be based on half of them.
+    # The mean of all operations would lack the updates.
     assert "all.mean" not in run.result.values
 
 
@@ -161,7 +161,7 @@ COUNT = 10_000
 COUNT_OF_FILE = 10
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*(?:[eE][+-]?\d+)?")
 SCALES = [scale * power for scale in (1, 60, 8, 1024, 1 << 20, 1 << 30) for power in (1, 1e-2, 1e3, 1e6, 1e9)]
-# Lines with totals that other lines of a run contradict if a digit is wrong.
+# Lines with totals; if a digit of a total is wrong, other lines contradict it.
 TOTALS = {
     "cassandra-stress": r"(?i)^(op rate|total partitions|total operation time) *:",
     "fio-normal": r"^ +(read|write) *:|issued",
@@ -188,12 +188,12 @@ DERIVED = re.compile(
 
 @dataclass(frozen=True)
 class Damaged:
-    """A damaged file: the kind of damage, its bytes, and the text of the lines that it touched."""
+    """A damaged file: the kind of damage, the file's bytes, and the text of the damaged lines."""
 
     kind: str
     data: bytes
     touched: str = ""
-    # A second file whose lines are among its lines.
+    # The file whose lines were mixed into this file.
     other: Path | None = None
 
 
@@ -222,7 +222,7 @@ def damage_lines(kind: str, lines: list[bytes], dice: random.Random) -> Damaged:
 
 
 def change_number(kind: str, line: bytes, dice: random.Random) -> bytes:
-    """A line with another digit, or with the separators of another locale."""
+    """A line with one digit changed, or with another locale's separators."""
     numbers = list(re.finditer(rb"\d+(\.\d+)?", line))
     if not numbers:
         return line
@@ -241,7 +241,7 @@ def change_number(kind: str, line: bytes, dice: random.Random) -> bytes:
 
 
 def change_total(path: Path, data: bytes, dice: random.Random) -> Damaged:
-    """A file with another first digit in a number of a total."""
+    """A file with a changed first digit in one of its totals."""
     lines = data.decode(errors="replace").split("\n")
     pattern = TOTALS.get(format_of(path), "$^")
     totals = [index for index, line in enumerate(lines) if re.search(pattern, line)]
@@ -319,7 +319,7 @@ KINDS = (*LINE_KINDS, "total", "end", "interleave", "cut", "noise", "nul", "twic
 
 
 def is_printed(value: float, text: str) -> bool:
-    """Whether a figure is a number of a text, in some unit."""
+    """Whether the text contains the figure, in any unit."""
     numbers = [float(number.replace(",", "")) for number in NUMBER.findall(text) if number.count(".") < 2]
     return any(abs(number * scale - value) <= 1e-6 * abs(value) for number in numbers for scale in SCALES)
 
@@ -327,7 +327,7 @@ def is_printed(value: float, text: str) -> bool:
 def list_differences(result: TrialResult, whole: TrialResult, touched: str, has_facts: bool) -> Iterator[str]:
     """The figures and facts that differ, and are neither in a touched line nor computed from one.
 
-    In a mixed file a run may have the settings of the other file, if its own are not printed: facts are then unknown.
+    A run without printed settings may get the other file's settings in a mixed file: facts are then unknown.
     """
     for name, value in result.values.items():
         known = whole.values.get(name)
@@ -385,7 +385,7 @@ def read_damaged(damaged: Damaged, path: Path, folder: Path) -> str:
 
 
 def damage_all(path: Path, folder: Path, count: int, seed: str) -> Counter[str]:
-    """The number of outcomes of damaged copies of a file, after every kind of damage in turn."""
+    """Counts the outcomes for damaged copies of a file, with every kind of damage in turn."""
     data, dice = path.read_bytes(), random.Random(f"{seed}{path.name}")
     kinds = [*HARMLESS, *(KINDS[number % len(KINDS)] for number in range(count - len(HARMLESS)))]
     if count < len(KINDS):
@@ -405,7 +405,7 @@ def test_ten_thousand_damaged_files_are_safe(path: Path, tmp_path: Path) -> None
     assert sum(damage_all(path, tmp_path, count, os.environ.get("LOADSTONE_SEED", "soak")).values()) == count
 
 
-# JSON of any tool: with several documents, as with any list, lost lines and swapped lines cannot be detected.
+# JSON from any tool: with several documents, as with any list, lost lines and swapped lines cannot be detected.
 ANY_TOOL = "".join(
     f"""{{
  "requests": {number}000,

@@ -69,7 +69,7 @@ def test_unlogged_clients_are_a_fact_and_never_inferred() -> None:
     assert read_single(path).result.clients is None
     result = read_single(path, clients=4).result
     assert (result.clients, result.notes) == (4, ())
-    # The number of clients is part of the result instead of a fact.
+    # The number of clients is a field of the result, not a fact.
     assert "clients" not in result.facts
 
 

@@ -1,4 +1,4 @@
-"""Logs of programs that collect output: their prefixes, encodings and indentation are removed."""
+"""Logs from programs that collect output: prefixes, encodings and indentation are removed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MORE_PREFIXES: dict[str, Callable[[int], str]] = {
     "gitlab": lambda number: "\x1b[0K",
     "titles": lambda number: "\x1b]0;bench\x07\x1b(B",
 }
-# Prefixes of programs that no rule names. A prefix of all lines that differs only in digits is read as unknown.
+# Prefixes for which there is no rule. A prefix is recognised if only its digits differ between the lines.
 UNKNOWN_PREFIXES: dict[str, Callable[[int], str]] = {
     "gitlab with times": lambda number: f"2026-11-26T04:05:{number % 60:02d}.123456Z 00O ",
     "stern": lambda number: "stress-7d9 main ",

@@ -1,4 +1,4 @@
-"""Rules for every importer, each on a real or re-created output of every format."""
+"""Rules for every importer, each tested on real or re-created output in every format."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_every_format_has_an_output() -> None:
 @for_every_output
 def test_truncation_changes_no_figure(path: Path, tmp_path: Path) -> None:
     if format_of(path) in ENDLESS or path.name in WITHOUT_END:
-        pytest.skip("it has no end mark")
+        pytest.skip("this output has no end mark")
     lines = path.read_text(errors="replace").split("\n")
     cuts = list(range(1, len(lines)))
     for cut in sorted(random.Random(1).sample(cuts, min(CUTS_MAX, len(cuts)))):

@@ -176,7 +176,7 @@ def test_testdfsio_bandwidths_are_per_task_in_mib() -> None:
         "bytes": 256 * MEGA,
         "file_bytes": 64 * MEGA,
     }
-    # Maps are tasks instead of clients in a closed loop.
+    # Maps are tasks, not clients in a closed loop.
     assert read_.result.clients is None
 
 
@@ -305,7 +305,7 @@ def test_its_other_styles_have_the_same_figures(name: str, reads: int) -> None:
     plain, result = read_single(FIXTURES / "go-ycsb.txt"), read_single(FIXTURES / name)
     assert (result.result.clients, result.result.loop, result.result.facts["target"]) == (2, "open", 1000)
     assert result.result.statuses["READ"] == {"OK": reads}
-    # A mean truncated to 0 µs has no information.
+    # A mean truncated to 0 µs contains no information.
     assert plain.result.values.keys() - result.result.values.keys() == {"read.mean", "update.mean", "all.mean"}
 
 
@@ -345,7 +345,7 @@ def test_checkpoints_of_sysbench_are_one_run() -> None:
     assert run.value("runtime") == pytest.approx(3.0326e9)
     assert run.value("throughput") == pytest.approx(events / 3.0326)
     assert run.value("all.max") == 106.83e6
-    # Percentiles of its parts cannot be combined.
+    # Percentiles of the run's parts cannot be combined.
     assert run.value("all.p95") is None
     assert "percentiles-left-out" in [note.name for note in run.notes]
     assert imported.series is not None

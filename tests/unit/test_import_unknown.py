@@ -1,4 +1,4 @@
-"""Comments, unknown lines and unread figures in the output of every format: named, and without an effect."""
+"""Comments, unknown lines and unread figures in output of every format are named and have no effect."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from loadstone.importers.read import read_file
 @pytest.mark.parametrize("path", [path for path in OUTPUTS if path.stat().st_size < 4000], ids=lambda path: path.name)
 def test_comments_after_figures_change_nothing(path: Path, comment: str, tmp_path: Path) -> None:
     if is_json(path) or format_of(path) in ("csv", "hlog", "fio-terse"):
-        pytest.skip("its lines are documents or rows")
+        pytest.skip("lines of this format are documents or rows")
     lines = path.read_text().split("\n")
     text = "\n".join(f"{line}{comment}" if line.strip() and not line.endswith("\\") else line for line in lines)
     runs = read_file(write_file(tmp_path, text, path.name), {})
@@ -127,7 +127,7 @@ def test_unknown_lines_and_keys_change_nothing(path: Path, tmp_path: Path) -> No
         more = more if more != text else text.replace("{", '{"frobnication": 42, ', 1)
     else:
         lines = text.split("\n")
-        # Except within a shell's continued lines, or a table's rows.
+        # Not within a shell's continued lines or between a table's rows.
         more = "\n".join(["frobnication 42 frob", *lines, "frobnication 42 frob", ""])
     changed = read_file(write_file(tmp_path, more, path.name), {})
     assert [run.result.values for run in changed] == [run.result.values for run in read_whole(path)]
@@ -144,7 +144,7 @@ def test_unknown_lines_and_keys_change_nothing(path: Path, tmp_path: Path) -> No
 )  # fmt: skip
 def test_unknown_key_in_any_object_is_named(name: str, tmp_path: Path) -> None:
     text = (FIXTURES / name).read_text()
-    # The options of a job are texts, and each of them is a fact.
+    # A job's options are strings, and each option becomes a fact.
     more = re.sub(r'("job options"\s*:\s*)?([{]\s*)(?=")', lambda match: match[0] if match[1] else match[0]
                   + '"frobnication": 42, ', text)  # fmt: skip
     path = write_file(tmp_path, more, name.rpartition("/")[2])

@@ -66,7 +66,7 @@ def test_report_figures_are_converted_to_base_units() -> None:
 def test_status_lines_with_a_gap_are_one_series() -> None:
     series = read_single(FIXTURES / "accelerated.log").series
     assert series is not None
-    # The clock of the last line belongs to another run; its count of seconds is used instead.
+    # The last line has the clock time of another run; the count of seconds is used instead.
     assert series.length_seconds == pytest.approx((10, 10, 500, 10.001, 34))
     assert series.throughput == pytest.approx((1545.1, 1856.1, 938036 / 500, 15957 / 10.001, 11995 / 34))
     # The line has percentiles of the last 10 s only, so none covers the 500 s.
@@ -208,7 +208,7 @@ def test_histogram_type_has_coarse_percentiles_with_a_note() -> None:
         "read.p95": (8_000_000, "ns", 290),
         "update.p99": (10_000_000, "ns", 310),
     }
-    # The percentile was in the overflow, so YCSB printed no line.
+    # The percentile was in the overflow bucket, so YCSB printed no line.
     assert "read.p99" not in run.result.values
     assert [note.name for note in run.result.notes] == ["coarse"]
 
@@ -230,7 +230,7 @@ def test_timeseries_and_raw_have_what_they_print() -> None:
         "read.p99.9": (5_490_000, "ns", 8),
         "read.mean": (1_449_750, "ns", 8),
     }
-    # Of two simultaneous types, the first is imported under the operations' names.
+    # Of two simultaneous measurement types, the first is imported under the operations' names.
     assert read_single(YCSB / "raw2.out").result.value("read.max") == 4_711_000
 
 
@@ -246,7 +246,7 @@ def test_timeseries_and_raw_have_what_they_print() -> None:
             None,
         ),
         ("bin/ycsb load hbase12 -p threadcount=4 -cp /etc/hbase/conf -s | tee -a workloada.dat -threads 9", 4, None),
-        # YCSB has no property `threads`: this runs with one client, or with the workload file's number.
+        # YCSB has no property `threads`: this command runs with one client, or with the workload file's number.
         ("./bin/ycsb load hbase14 -P workloads/workloada -p threads=10 -p table=usertable", None, None),
         ("Command line: -db site.ycsb.BasicDB -threads 2 -target 300 -p threadcount=8 -t", 8, 300),
         ("java -cp x site.ycsb.Client -t -db site.ycsb.BasicDB -p target=50 -threads 16", 16, 50),

@@ -37,7 +37,7 @@ LEVEL = {name: level for level, names in enumerate(LEVELS) for name in names}
 
 
 def imports(file: Path) -> Iterator[list[str]]:
-    """The modules of this package that a module imports, as parts of their names without the package's name."""
+    """The loadstone modules that a module imports, each as the parts of its name after `loadstone`."""
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
             names = (
@@ -55,7 +55,7 @@ def imports(file: Path) -> Iterator[list[str]]:
 
 
 def part(file: Path) -> str:
-    """The package of a file, or the module outside the packages."""
+    """The package that contains a file, or the module if no package contains it."""
     return file.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 

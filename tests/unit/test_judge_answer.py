@@ -1,4 +1,4 @@
-"""The answer in one sentence, and the curve whose knee it may name."""
+"""The answer in one sentence, and the curve whose knee the answer may name."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def test_contexts_with_rates_above_capacity_are_counted() -> None:
 
 
 def rank_systems(change: Change, *systems: str) -> ResultSet:
-    """Interleaved systems in six blocks, each slightly faster than its predecessor, with each trial changed."""
+    """Six blocks of systems, each system slightly faster than the previous one; `change` applies to every trial."""
     trials = [
         change(replace(sound("rocksdb", repeat, 1 + 0.1 * i + 0.001 * i * repeat), config={"system": system}))
         for repeat in range(1, 7)
@@ -188,7 +188,7 @@ def rank_systems(change: Change, *systems: str) -> ResultSet:
 
 
 def change_systems(wrong: dict[str, Change]) -> Change:
-    """A change for each of these systems."""
+    """A separate change to the trials of each of these systems."""
     return lambda trial: wrong.get(str(trial.config["system"]), set_figures())(trial)
 
 
@@ -323,11 +323,11 @@ def test_the_answer_names_curves_by_their_differences(systems: list[str], expect
 
 
 def rate_results(damage: Change | None = None, **question: object) -> ResultSet:
-    """lmdb and rocksdb at 1,000 op/s, which both reach; updates of lmdb take a quarter of the time."""
+    """lmdb and rocksdb at 1,000 op/s, which both reach; lmdb's updates take a quarter of rocksdb's time."""
 
     def set_rate(trial: TrialResult) -> TrialResult:
         times = 1 + 0.001 * (trial.repeat % 3) if trial.config["system"] == "lmdb" else 4 + 0.01 * (trial.repeat % 4)
-        # Without noise in common, p99 is undecided.
+        # Because the noise is independent, p99 is undecided.
         noise = 1 + 0.6 * ((trial.repeat * (5 if times > 3 else 3)) % 7 - 3) / 3
         trial = set_figures(
             without=("read.p99", "read.p50"),
@@ -397,7 +397,7 @@ def test_sweep_answers_latency_at_its_knee() -> None:
 
 
 def grow(loads: list[int], repeats: int = 6) -> ResultSet:
-    """rocksdb and lmdb at several numbers of clients."""
+    """rocksdb and lmdb at several client counts."""
     base = experiment(repeats=repeats)
     trials = [
         replace(trial, trial=f"{count}-{trial.trial}", config={**trial.config, "clients": count})

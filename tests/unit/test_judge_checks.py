@@ -1,4 +1,4 @@
-"""Every check, in both directions at its thresholds, and with the messages of its page."""
+"""Every check on both sides of its thresholds, and with the messages of its page."""
 
 from __future__ import annotations
 

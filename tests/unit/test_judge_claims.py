@@ -40,7 +40,7 @@ from loadstone.statistics.estimate import Estimate
 
 
 def lmdb(change: Change) -> Change:
-    """A change of one side only."""
+    """A change to one side only."""
     return lambda trial: change(trial) if trial.config["system"] == "lmdb" else trial
 
 
@@ -118,7 +118,7 @@ def test_last_printed_digit_is_no_difference() -> None:
 
 
 def test_our_own_time_makes_a_ratio_a_bound() -> None:
-    # The generator takes 14 % of the faster side's operation, and 1.4 % of the slower side's.
+    # The generator takes 14 % of the faster side's time per operation, and 1.4 % of the slower side's.
     own = both(times(10), lmdb(set_figures(driver=1.4e5)), rocksdb(set_figures(driver=1.4e5)))
     result = compare_by(own)
     assert (result.claim, result.bound) == ("better", True)
@@ -196,7 +196,7 @@ def test_opposite_scenarios_leave_no_interval() -> None:
 
 
 def change_one(change: Change, repeat: int = 3) -> Change:
-    """A change of one trial of lmdb."""
+    """A change to one trial of lmdb."""
     return lmdb(lambda trial: change(trial) if trial.repeat == repeat else trial)
 
 

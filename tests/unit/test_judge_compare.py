@@ -81,7 +81,7 @@ def test_impossible_claims_leave_the_correction_unchanged() -> None:
     alone = single_comparison(experiment(question=asking(metrics=("throughput",))))
     beside = single_comparison(experiment(question=asking(metrics=("throughput", "operations", "runtime"))))
     assert alone.p_adjusted == alone.p == beside.p_adjusted
-    # Only the first metric is confirmatory: the other metrics are corrected for it, but it is not corrected for them.
+    # Only the first metric is confirmatory: its p value is not corrected. The p values of other metrics are.
     first, more = judge_results(experiment(question=asking(metrics=("throughput", "all.mean")))).comparisons
     assert (first.exploratory, first.p_adjusted) == (False, alone.p)
     assert more.exploratory

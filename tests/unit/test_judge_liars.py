@@ -44,7 +44,7 @@ def test_the_judge_is_not_fooled(case: Case) -> None:
 
 
 def equal_sides() -> ResultSet:
-    """An A/A with 2 % of noise."""
+    """An A/A with 2 % noise."""
     return simulate_results({"first": 1000.0, "second": 1000.0}, noise=0.02, repeats=10)
 
 
@@ -119,7 +119,7 @@ def test_recorded_metrics_are_confirmatory(tmp_path: Path) -> None:
     assert comparison["claim"] == "better"
 
 
-# The facts and the request of a trial of LMDB, in addition to the common facts.
+# The facts and the request of an LMDB trial, in addition to the common facts.
 RECORDED: dict[str, Scalar] = {
     "cache_bytes": "0",
     "compression": "none",
@@ -157,7 +157,7 @@ def flip(value: Scalar) -> Scalar:
 
 
 def judge_flipped(results: ResultSet, value: Scalar, other: Scalar) -> None:
-    """The difference is never valid, and both values are named."""
+    """Checks that the comparison is not valid and names both values."""
     document = Judged(results, "throughput").comparison
     assert document is not None
     assert str(document.verdict) in ("suspect", "invalid")

@@ -23,7 +23,7 @@ PAGE = (ROOT / "docs/concepts/judge.md").read_text()
 
 
 def example() -> Judgement:
-    """lmdb is 1.5 times as fast, an eighth of its time is the engine's, and one trial of rocksdb was disturbed."""
+    """lmdb is 1.5 times as fast, the engine takes an eighth of lmdb's time, and one trial of rocksdb was disturbed."""
     stolen = change_system("rocksdb", lambda trial: set_figures(cpu__steal=0.2)(faster(0.8)(trial)), 3)
     alter = both(stolen, set_figures(driver=0.8 * MS))
     question = asking(metrics=("throughput",))

@@ -53,12 +53,12 @@ def run_search(such_that: str, change: Change) -> Search:
 def outcome(such_that: str, change: Change) -> SearchOutcome:
     """The outcome of a search."""
     result = run_search(such_that, change).outcome
-    assert result is not None, "every trial that it needs is there"
+    assert result is not None, "the search has every trial that it needs"
     return result
 
 
 def from_two_clients_on(change: Change) -> Change:
-    """A change of all loads except one client."""
+    """A change to all loads except one client."""
     return lambda trial: trial if trial.config["clients"] == 1 else change(trial)
 
 
@@ -163,7 +163,7 @@ def test_table_distinguishes_a_narrowly_missed_rate() -> None:
 
 
 def rates(change: Change) -> Search:
-    """A search over rates, all reached by count, with a low p99."""
+    """A search over rates, all reached according to the counts, with a low p99."""
     find: dict[str, Scalar | None] = {"such_that": "p99 < 1s", "over": "rate", "from": 1_000, "to": 4_000}
     trials = []
     for rate in (1_000, 2_000, 4_000):
@@ -177,7 +177,7 @@ def rates(change: Change) -> Search:
 
 
 def above(rate: int, change: Change) -> Change:
-    """A change of higher rates only."""
+    """A change to higher rates only."""
     return lambda trial: change(trial) if int(trial.config["rate"]) > rate else trial
 
 

@@ -259,7 +259,7 @@ def test_decision_table_states_the_claim_lost_by_drift(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize(("p", "stands"), [(0.03, True), (0.134, False)])
 def test_corrected_p_decides_on_a_drift(p: float, stands: bool) -> None:
-    """Although the interval at the extreme, 1.12 to 8.65, excludes 1."""
+    """The interval at the extreme, 1.12 to 8.65, excludes 1; the corrected p still decides."""
     comparison = next(item for item in twice(1.0).comparisons if item.metric == "throughput")
     comparison = replace(comparison, ratio=Estimate(3.11, 6, 2.68, 3.61))
     shifted, holds = shift_ratio(comparison, "drift", 2.4, comparison.ratio, 0.01, p)

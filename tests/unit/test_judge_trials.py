@@ -33,7 +33,7 @@ def means(**statistics: tuple[float, int]) -> TrialResult:
     ("trial", "mean_ms"),
     [
         (means(read=(1, 900), update=(3, 100)), (1.2, 1.2)),
-        # 100 reads, and 100 read-modify-writes that consist of a read and an update each.
+        # 100 reads, and 100 read-modify-writes that each consist of a read and an update.
         (means(read=(1, 200), update=(2, 100), read_modify_write=(3, 100)), (2.0, 2.0)),
         # The counts of the operations are unknown.
         (means(read=(1, 0), update=(3, 0)), (1.0, 3.0)),

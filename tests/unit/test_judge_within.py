@@ -1,4 +1,4 @@
-"""The information in a single run."""
+"""Findings and error bars from the series of a single run."""
 
 from __future__ import annotations
 

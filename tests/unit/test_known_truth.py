@@ -60,7 +60,7 @@ def test_a_store_is_seldom_said_to_beat_itself() -> None:
 
 
 def test_noisy_stores_are_not_called_equal() -> None:
-    # A difference of 10 % at 10 % of noise: six blocks can show neither it nor equality within 1 %.
+    # With a difference of 10 % and 10 % noise, six blocks can show neither the difference nor equality within 1 %.
     called = [seed for seed in range(50) if draw_judged(seed, 1.1, 0.1, 6).claim in ("same", "slight")]
     assert called == []
 

@@ -246,7 +246,7 @@ def second(k: int, reads: list[int], **changes: Any) -> dict[str, Any]:
 
 
 def stall_documents() -> list[dict[str, Any]]:
-    """Three seconds; operations that are due in the second of them end in the third."""
+    """Three one-second intervals; operations due in the second interval end in the third."""
     late = [outcome("READ", "OK", [MS], [900 * MS]), outcome("READ", "ERROR", [MS] * 2, [800 * MS] * 2)]
     return [
         second(0, [MS, MS]),

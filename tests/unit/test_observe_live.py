@@ -100,7 +100,7 @@ def test_bytes_flushed_in_a_phase_are_device_bytes(tmp_path: Path) -> None:
         observer.begin_phase("after")
         assert observer.backing is not None
         if observer.backing.device is None:
-            pytest.skip(f"the tests run where bytes cannot be counted: {observer.backing.description}")
+            pytest.skip(f"device bytes cannot be counted here: {observer.backing.description}")
         assert figures(observer, "measure")["device.written"] >= 8_000_000
 
 

@@ -44,7 +44,7 @@ def wait_for_end(path: Path) -> None:
     pid = int(path.read_text())
     until = time.monotonic() + 60
     while is_running(pid):
-        assert time.monotonic() < until, "it outlived its trial"
+        assert time.monotonic() < until, "the process outlived its trial"
         time.sleep(0.01)
 
 

@@ -336,7 +336,7 @@ SITE_PAGES = sorted(
 
 
 def read_page(page: str) -> str:
-    """The Markdown of a page of the docs site, as the hook of mkdocs changes it."""
+    """The Markdown of a page on the docs site, as changed by the hook of mkdocs."""
     experiments = site.list_experiments()
     text = (
         site.render_experiment(experiments[page]) if page in experiments else (ROOT / site.source_of(page)).read_text()

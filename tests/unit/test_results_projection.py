@@ -139,10 +139,10 @@ def test_side_of_several_runs_has_their_common_name() -> None:
     assert name_sides(["nosync.1", "nosync.2", "sync.1", "sync.2"], [2, 2]) == ["nosync", "sync"]
     assert name_sides(["a1", "a2", "b"], [2, 1]) == ["a", "b"]
     assert name_sides(["redis7.0-1", "redis7.0-2", "x.10", "x.11"], [2, 2]) == ["redis7.0", "x"]
-    # Without a common beginning, or with the same on both sides, the first run names the side.
+    # Without a common prefix, or with equal prefixes on both sides, a side is named after its first run.
     assert name_sides(["old", "new", "x1", "x2"], [2, 2]) == ["old", "x1"]
     assert name_sides(["exp/1", "exp/2", "exp/3", "exp/4"], [2, 2]) == ["exp/1", "exp/3"]
-    # The digits of a directory are not the numbers of runs.
+    # Digits in a directory's name are not run numbers.
     assert name_sides(["v1/a", "v1/b", "v2/a", "v2/b"], [2, 2]) == ["v1", "v2"]
 
 

@@ -224,7 +224,7 @@ def draw_curve(shape: str, first: float, last: float, random: Generator) -> Curv
         case "linear-then-flat":
             return flat_from(math.exp(random.uniform(start, middle)))
         case "contention":
-            # Near its peak at the end; at least 8 times one client's throughput.
+            # The last load is near the peak; its throughput is at least 8 times one client's.
             return law(last * random.uniform(0.8, 3), 10 ** random.uniform(math.log10(8 / last), math.log10(0.6)))
         case "collapse":
             return law(last * 10 ** random.uniform(-1, -0.4), 10 ** random.uniform(-2.5, -0.7))

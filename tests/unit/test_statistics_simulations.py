@@ -36,7 +36,7 @@ def test_intervals_of_fixed_repeats_have_nominal_coverage(name: str, n: int) -> 
     by_order = covers(order.low, order.high, population.median)
     mean, _ = t_interval(samples)
     by_t = covers(mean.low, mean.high, population.mean)
-    # The interval of a ratio: of logarithms of pairs without a true difference.
+    # The interval of a ratio, from the logarithms of pairs without a true difference.
     ratio, _ = t_interval(np.log(samples / population.draw(random, samples.shape)))
     by_pairs = covers(ratio.low, ratio.high, 0)
     print(f"{name}, n={n}: median {by_order:.1%} (level {level:.1%}), mean {by_t:.1%}, ratio {by_pairs:.1%}")
@@ -84,8 +84,8 @@ def test_the_rule_of_stopping_keeps_the_interval_honest(name: str, until: float)
 
 
 def test_stopping_rule_seldom_separates_equal_variants() -> None:
-    # Samples that are narrow by chance stop early, so this is above 5 %; it peaks at about this width: twice the
-    # repeats' variation. Three times as many experiments, because the rate is close to its bound.
+    # Samples that are narrow by chance stop early, so the error rate exceeds 5 %. It peaks near this width, twice the
+    # repeats' variation. Three times as many experiments are run, because the rate is close to its bound.
     random, at_most = np.random.default_rng([4, 20]), 20
     claims = []
     for pair in POPULATIONS["normal"].draw(random, (3 * EXPERIMENTS, 2, at_most)):
@@ -147,7 +147,7 @@ def test_a_difference_of_ten_per_cent_is_found(n: int, goal: float, drift: float
 
 
 def test_signed_rank_test_cannot_decide_six_repeats() -> None:
-    # The test needs all six differences on one side. The probability of this bounds its power, and also the power of a
+    # The test needs six differences of the same sign. The probability of this bounds the power of the test, and of a
     # sign-flip test.
     pairs = POPULATIONS["normal"].draw(np.random.default_rng(8), (EXPERIMENTS, 6, 2)) * np.array([1, 1.1])
     one_sided = share(np.abs(np.sign(pairs[..., 1] - pairs[..., 0]).sum(axis=-1)) == 6)
@@ -166,7 +166,7 @@ def test_error_bars_of_a_run_respect_autocorrelation(n: int, phi: float) -> None
         f"AR(1) {phi}, {n} points: covered {covered:.1%} (as if independent {as_if:.1%}), "
         f"effective size {np.median(size):.0f}, truth {truth:.0f}"
     )
-    # A short run does not reveal its long autocorrelation: documented, and no interval can correct it.
+    # A short run does not reveal a long autocorrelation; no interval can correct for this, as documented.
     assert covered >= (0.9 if n == 300 or phi < 0.9 else 0.8)
     assert np.median(size) == pytest.approx(truth, rel=0.35 if n == 300 else 1.5)
 

@@ -1,4 +1,4 @@
-"""The end of the repeats; test_statistics_simulations.py covers the rule's effect on coverage."""
+"""The rule that ends the repeats; test_statistics_simulations.py tests its effect on coverage."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from loadstone.statistics.usl import COUNTS_MIN, fit_law, fit_parameters, law_cu
 
 pytestmark = pytest.mark.filterwarnings("error")
 
-# A read-only sweep of YCSB's threads on HBase, 10,000,000 records, in op/s as its author typed them.
+# A read-only sweep over YCSB's threads on HBase, 10,000,000 records, in op/s as its author typed them.
 HBASE: dict[float, list[float]] = {
     10: [42752.40],
     20: [67884, 70293],

@@ -1,4 +1,4 @@
-"""New and changed code follows STYLE.md; `--shrink` deletes what is no longer needed from the baseline."""
+"""New and changed code follows STYLE.md; `--shrink` deletes obsolete entries from the baseline."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ HEADER = """\
 SUFFIXES = {".py", ".rs", ".md", ".java", ".yaml", ".yml", ".toml", ".sh", ".js", ".json"}
 TOPS = ("python", "crates", "java/src", "tests", "docs", "experiments", "benchmarks", "scripts", "deploy", ".github")
 # Output of older tools, and data.
-# The generated types repeat the texts of the Rust types.
+# The generated types repeat the comments of the Rust types.
 EXCLUDED = ("tests/fixtures/", "tests/unit/test_style.py", "python/loadstone/engine/event_types.py")
 TEST_WORDS_MAX = 8
-# Of the names of the lab's functions.
+# The maximum share of one-word names among the lab's functions.
 ONE_WORD_SHARE_MAX = 0.3
-# Verbs, nouns of the field and conventions of a language that end like participles.
+# Verbs, nouns and conventional names that end like participles.
 NO_PARTICIPLES = {"embed", "exceed", "elapsed", "expected", "feed", "need", "proceed", "seed", "speed", "succeed"}
 
 # Code in Markdown, and the strings of a line that is neither a comment nor a docstring.
@@ -37,7 +37,7 @@ MESSAGE = re.compile(r'(?m)^(?!\s*(?:#|//|"""))[^"\n]*("(?!"").*)$')
 ENGINE = re.compile(r"(?i)\b(?:the|this|an|its|each|several|another|other|of|one) engines?\b[^=]?")
 NO_PAGES = {"decisions", "reports", "writing-a-store.md"}
 
-# What precedes `beside` as a value of the key `placement`.
+# The text before `beside` as a value of the key `placement`.
 PLACEMENT = re.compile(r'(?:["`|]|apart(?:, |\W{1,4}or | or )|placement: )\Z')
 
 # "test", "function", "variable" or "phrase", and the name or phrase itself.
@@ -46,7 +46,7 @@ Offender = tuple[str, str]
 
 @dataclass
 class Rules:
-    """STYLE.md's tables of replacements. Keys are names and patterns, values what to write."""
+    """STYLE.md's tables of replacements. Keys are names and patterns, values the replacements."""
 
     variables: dict[str, str] = field(default_factory=dict)
     functions: dict[str, str] = field(default_factory=dict)
@@ -55,12 +55,12 @@ class Rules:
 
     def __post_init__(self) -> None:
         self.functions = self.variables | self.functions
-        # Without groups, whose marks would keep `re` from comparing first letters: three times as fast.
+        # No capturing groups: with them `re` cannot compare first letters, and takes three times as long.
         alternatives = "|".join(map(phrase_pattern, self.phrases))
         self.pattern = re.compile(rf"\b(?<!there )(?:{alternatives})\b", re.IGNORECASE)
 
     def find_phrase(self, text: str) -> str:
-        """The phrase that matches a text, by its first form."""
+        """The first form of the phrase that matches a text."""
         return next(first_form(phrase) for phrase in self.phrases if re.fullmatch(phrase_pattern(phrase), text, re.I))
 
     def refuses_function(self, name: str) -> bool:
@@ -76,7 +76,7 @@ def phrase_pattern(text: str) -> str:
 
 
 def first_form(phrase: str) -> str:
-    """The name of a phrase in the baseline, which a further alternative leaves as it was."""
+    """The name of a phrase in the baseline, which a further alternative does not change."""
     return " ".join(word.split("/")[0] for word in phrase.split())
 
 
@@ -105,7 +105,7 @@ def source_files() -> Iterator[Path]:
 
 
 def python_items(source: str) -> Iterator[tuple[int, str, str]]:
-    """Functions and tests, and what a module binds: assignments, parameters, fields, imports, pytest's parameters."""
+    """Functions, tests, and names bound by assignments, parameters, fields, imports or pytest's parameters."""
     pending: list[ast.AST] = [ast.parse(source)]
     while pending:
         node = pending.pop()
@@ -154,12 +154,12 @@ def line_at(text: str, offset: int) -> int:
 
 
 def blank(text: str) -> str:
-    """Spaces in place of a text, so that what follows keeps its line."""
+    """Replaces a text with spaces, so that subsequent text keeps its line."""
     return re.sub(r"[^\n]+", lambda match: " " * len(match[0]), text)
 
 
 def split_prose(suffix: str, text: str) -> tuple[str, str]:
-    """A source text without its comments and strings, and those alone. Both have the lines of the text."""
+    """The code and the prose (comments and strings) of a source text. Both keep the line numbers of the text."""
     if suffix not in PROSE:
         return "", text
     code, prose, end = [], [], 0
@@ -270,7 +270,7 @@ def render_baseline(counts: Counts) -> str:
 
 
 def additions(occurrences: dict[str, list[tuple[int, Offender]]], baseline: Counts, rules: Rules) -> list[str]:
-    """A message for each offender that a file has more often than its baseline."""
+    """A message for each offender that occurs in a file more often than in the baseline."""
     messages = []
     for name, counts in count(occurrences).items():
         for offender in counts - baseline.get(name, Counter()):
@@ -460,6 +460,6 @@ if __name__ == "__main__":
     if sys.argv[1:] != ["--shrink"]:
         sys.exit("usage: python tests/unit/test_style.py --shrink")
     counts = count(present())
-    # Without a baseline, the present offenders are the first one.
+    # Without a baseline, the present offenders become the first baseline.
     baseline = parse_baseline(BASELINE.read_text()) if BASELINE.exists() else counts
     BASELINE.write_text(render_baseline(shrink(baseline, counts)))

@@ -52,7 +52,7 @@ def test_starts_are_counted_with_their_median_period(tmp_path: Path, system: str
 def test_lines_of_an_earlier_start_do_not_count(tmp_path: Path) -> None:
     since = datetime(2026, 11, 24, 2, 5).timestamp()
     values = activity_figures([(log(tmp_path / "log", "postgres", [1, 2, 5, 10]), since)], named("postgres").activities)
-    # Two beginnings have one gap between them, which is not a period.
+    # Two starts have a single gap between them, which is not a period.
     assert values == {"checkpoints": 2}
 
 

@@ -1,4 +1,4 @@
-"""Helper processes that answer several requests; written in Python here, because they need not be Java's."""
+"""Helper processes that answer several requests: Python programs here, because they need not be Java programs."""
 
 from __future__ import annotations
 

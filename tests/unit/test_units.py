@@ -77,7 +77,7 @@ def test_table_and_report_show_equal_small_bytes(number: float) -> None:
         (0.0504, 0.05, "5.04 %"),
         (0.9485, 0.95, "94.8 %"),
         (0.94996, 0.95, "94.996 %"),
-        # A value that equals the bound within float precision is printed like it.
+        # A value that equals the bound within float precision is printed like the bound.
         (0.05, 0.05, "5 %"),
         (1.05 - 1, 0.05, "5 %"),
         (0.21, 0.05, "21 %"),

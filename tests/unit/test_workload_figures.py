@@ -1,4 +1,4 @@
-"""The figures of files and sorts: Hadoop's by its formulas, the cluster's by the clock, and merged segments."""
+"""The figures of files and sorts: by Hadoop's formulas, by the cluster's clock, and from merged segments."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def test_changed_rows_are_not_compared(tmp_path: Path, cql: str, changes: bool) 
 
 
 def test_figures_of_statements_are_compared(tmp_path: Path) -> None:
-    """Even if a name resembles an operation of YCSB."""
+    """The name of a statement may resemble an operation of YCSB."""
     metrics = ("throughput", "write.p99", "scans.p99", "write.p50", "scans.p50")
     assert load_text(tmp_path, TEXT.replace("by_city", "scans")).experiment.compare.metrics == metrics
     profile = "workload: {cassandra-stress: {command: 'user profile=a.yaml ops(insert=1,latest=2)'}}"
