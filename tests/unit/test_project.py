@@ -71,6 +71,7 @@ def test_contributing_tasks_have_few_steps() -> None:
         "Add a workload kind",
         "Add a metric",
         "Add a fault",
+        "Add an option to a command",
         "Add a chart",
     ]
     for name in tasks:
