@@ -116,7 +116,7 @@ def peak_of(command: Sequence[str]) -> int:
 
 
 def spec(arguments: list[str], engine: str = ENGINE) -> dict[str, object]:
-    """The TrialSpec of a YCSB command line, with Loadstone's own recordings."""
+    """The TrialSpec for a YCSB command line, with Loadstone's own measurements."""
     printed = subprocess.run([engine, "ycsb", *arguments, "--print-spec"], capture_output=True, text=True, check=True)
     document = dict(json.loads(printed.stdout))
     document["sinks"] = [{"sink": "hdr_ns"}]

@@ -1,4 +1,4 @@
-"""Faults of a real Redis in an experiment: the record in the results, lost writes, and a killed lab."""
+"""Faults injected into a real Redis server: their records in the results, lost writes, and a killed lab."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 //!
 //! A point belongs to a series (a metric and a value for each tag) and has a timestamp. In YCSB, each thread owns some
 //! metrics and moves through time with them. Here, write i is the point at position i of the grid of all series at all
-//! time steps, on any client. Together, the writes equal YCSB's: the same keys, tags, timestamps, field names and
-//! clauses, in the order of YCSB with one thread (compared with output of YCSB 0.17.0).
+//! time steps, on any client. Together, the writes are identical to YCSB's: the same keys, tags, timestamps, field
+//! names and clauses, in the order in which YCSB sends them with one thread (compared with the output of YCSB 0.17.0).
 //!
 //! The differences, and their reasons:
 //!

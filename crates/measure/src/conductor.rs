@@ -41,7 +41,7 @@ const COMPARE_NS: u64 = 1_000_000_000;
 #[derive(Debug)]
 pub struct Conductor<'a> {
     spec: &'a TrialSpec,
-    /// Number of operations of this segment, if it is limited.
+    /// Maximum number of operations in this segment, if limited.
     operations: Option<u64>,
     task: &'a Task<dyn WorkKind>,
     workers: WorkerThreads,

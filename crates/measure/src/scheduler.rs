@@ -130,12 +130,12 @@ impl Scheduler {
         self.segment
     }
 
-    /// Records that a client found no further operation to send before the end.
+    /// Records that a client ran out of operations to send before the end of the load.
     pub fn reach_end(&self) {
         self.reached_end.store(true, Ordering::Relaxed);
     }
 
-    /// Whether a client has found no further operation to send before the end.
+    /// Whether a client has run out of operations to send before the end of the load.
     pub fn is_exhausted(&self) -> bool {
         self.reached_end.load(Ordering::Relaxed)
     }

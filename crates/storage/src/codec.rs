@@ -22,7 +22,7 @@ pub enum Codec {
 }
 
 impl Codec {
-    /// The format of a Hadoop class, given its full or simple name.
+    /// The format that a Hadoop class implements, given the full or simple name of the class.
     pub fn from_class(class: &str) -> Option<Self> {
         match class.strip_prefix("org.apache.hadoop.io.compress.").unwrap_or(class) {
             "GzipCodec" => Some(Self::Gzip),

@@ -26,7 +26,7 @@ const MISSES_MAX: usize = 8;
 /// Number of pools whose connections are swept at once. Operations may run before the next pools are swept.
 const SWEPT_AT_ONCE: usize = 64;
 
-/// The owner of pools: a store on an executor.
+/// The key of a set of pools: an executor and a store.
 type Place = (usize, Id);
 
 thread_local! {
