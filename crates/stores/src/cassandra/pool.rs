@@ -26,7 +26,7 @@ const MISSES_MAX: usize = 8;
 /// Number of pools whose connections are swept at once. Operations may run before the next pools are swept.
 const SWEPT_AT_ONCE: usize = 64;
 
-/// The key of a set of pools: an executor and a store.
+/// The key of a set of pools: a store and an executor.
 type Place = (usize, Id);
 
 thread_local! {
