@@ -43,7 +43,8 @@ class Clock:
 
 @dataclass(frozen=True)
 class Collection:
-    """The activity of a garbage collector in the engine's process, since its start or while measuring."""
+    """The activity of a garbage collector in the engine's process, since the process started or while
+    measuring."""
 
     collector: str
     count: int
