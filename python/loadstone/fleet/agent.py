@@ -454,7 +454,7 @@ def examine_host() -> dict[str, Any]:
 
 
 def shift_instants(part: Any, agent: Agent, offset_ns: int) -> Any:
-    """Converts the instants since the epoch in a part of an event to the lab's clock."""
+    """Converts the epoch timestamps in part of an event to times on the lab's clock."""
     if isinstance(part, list):
         return [shift_instants(element, agent, offset_ns) for element in part]
     if not isinstance(part, dict):

@@ -99,7 +99,7 @@ class Launched:
         at_ns = self._fleet.clock.unix_ns() + self._margin_ns
         worst = max(self._links, key=lambda link: link.clock.estimate(at_ns).bound_ns)
         bound_ns, limit_ns = worst.clock.estimate(at_ns).bound_ns, self._limit_ns
-        # A single host needs no other host's clock, but the lab injects faults by its own clock.
+        # With a single host, only the lab's clock matters, and only if the lab injects faults at instants of its clock.
         is_timed = len(self._links) > 1 or self._started is not None
         if bound_ns > limit_ns and is_timed:
             raise EngineError(

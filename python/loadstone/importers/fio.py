@@ -95,7 +95,7 @@ def mark_interrupted(source: Source, runs: Iterable[ImportedRun]) -> None:
 
 
 def continues_run(before: Job, after: Job) -> bool:
-    """Whether a report continues the run of the previous report (`--status-interval`), and so includes its counts."""
+    """Whether a report continues the run of the previous report (`--status-interval`), whose counts it includes."""
     if [job_key(job) for job in list_jobs(before)] != [job_key(job) for job in list_jobs(after)]:
         return False
     if not has_grown(before, after) or options_of(before) != options_of(after):

@@ -53,7 +53,7 @@ LETTERS = {"b": "builtin", "c": "client", "C": "connect", "d": "debug", "D": "de
 FLAGS = ("connect", "debug", "log", "no-vacuum", "skip-some-updates", "report-per-command", "report-latencies",
          "select-only", "vacuum-all", "progress-timestamp", "exit-on-abort", "failures-detailed", "verbose-errors",
          "quiet")  # fmt: skip
-# Options that set no work during the run, that the report repeats, or that state a connection.
+# Options that do not affect the work during the run, that the report repeats, or that describe the connection.
 NOT_OF_WORK = (*(name for name in FLAGS if name != "connect"), *("builtin", "client", "jobs", "protocol", "scale"),
                *("file", "transactions", "time", "rate", "max-tries", "progress", "host", "port", "dbname",
                  "random-seed", "log-prefix", "aggregate-interval", "sampling-rate"))  # fmt: skip

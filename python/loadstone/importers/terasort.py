@@ -121,7 +121,7 @@ def read_job(job: Job, source: Source) -> ImportedRun:
         counters.setdefault(name, value)
     counted = "Map output records" if job.stage == "TeraGen" else "Map input records"
     if counted not in counters:
-        # Another line is repeated in place of this counter.
+        # The number of counters is correct, so another line was repeated in place of this counter.
         raise source.error_at(f"the counters of {job.name} are damaged: they have no {counted}", CUT, job.line)
     rows = counters[counted]
     run.facts["rows"] = rows

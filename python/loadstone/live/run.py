@@ -52,7 +52,7 @@ class FollowedRun:
         self._variants: dict[str, int] = {}
         self._unchecked: dict[str, None] = {}
         self._done = 0
-        # The last result when the current attempt was found.
+        # The latest result at the time when the current attempt was selected.
         self._last: TrialResult | None = None
         self._marked = ""
         self._metric, self._metrics = "", frozenset[str]()
@@ -78,7 +78,7 @@ class FollowedRun:
                 if (result := parse_attempt(line)) is not None:
                     self._take_result(result)
         if len(lines) <= CHECKED_ENDED:
-            # Otherwise, viewers would wait for the first figures.
+            # After a long backlog, the check waits for the next read, so that viewers see the first figures sooner.
             self._check_trials()
         self._find_current()
         if self.current is not None:
