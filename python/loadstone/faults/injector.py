@@ -32,7 +32,7 @@ from loadstone.results.fault import ENDING_SERVERS, FaultRecord
 
 # The time within which an ordered fault must take effect, and a lifted fault must lose its effect.
 EFFECT_SECONDS = 10.0
-# After a stall of this process, the first check may be late and the effect not yet visible.
+# The minimum time for verification, because after a stall of this process, the effect may not be visible at once.
 GRACE_SECONDS = 0.1
 POLL_SECONDS = 0.002
 # The interval between readings of the servers' backlog; each reading costs the servers some CPU time.

@@ -79,7 +79,7 @@ class Launched:
         self._lease_seconds = (first.get("lease_ms") or LEASE_MS) / 1e3
         limit = SILENT_INTERVALS * max(self._interval_seconds, REPLY_SECONDS)
         self._silence_seconds = fleet.silence_seconds or limit
-        # The instant until which the lab waits for hosts that are still running.
+        # The deadline for hosts that are still running.
         self._deadline = math.inf
         self._start_ns: int | None = None
         self._started: Callable[[int], object] | None = None

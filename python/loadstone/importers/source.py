@@ -62,7 +62,7 @@ MESSAGE_KEYS = (
 # Keys of the origin of a line: a container, a host or a process.
 ORIGIN_KEY = re.compile(r"(?i).*(?:pod|container|host|unit|identifier|service|instance|node|pid)(?:_?(?:name|id))?")
 JSON_LINE = re.compile(r"\s*\{.*\}\s*")
-# The lines of logrus, slog and Docker's own log, which have a message and another pair.
+# The lines of logrus, slog and Docker's own log, which have a message and at least one other `name=value` pair.
 LOGFMT_PAIR = re.compile(r"([A-Za-z][\w.]*)=(\"(?:[^\"\\]|\\.)*\"|[^\s\"=]*)(?:\s+|$)")
 LOGFMT_LINE = re.compile(rf"(?=.*\b(?:msg|message)=)(?:{LOGFMT_PAIR.pattern}){{2,}}")
 # A string with several lines, as in the output of Ansible.

@@ -150,7 +150,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
                 source.used.add(index)
     for report, following in pairwise(reports):
         if not report.is_run:
-            # Its last command belongs to the run that follows.
+            # The last command before a run belongs to that run.
             following.command = following.command or report.command
     reports = [report for report in reports if report.is_run] or reports
     for report in reports:
