@@ -357,7 +357,7 @@ class CommandLaunch(Launch):
             remove_directory(base)
 
     def _run_command(self, spec: Spec, base: Path) -> None:
-        """Runs the command in `data` below `base`, and sends its output and the histogram logs in `results`."""
+        """Runs the command in `base`/data, and sends its output and the histogram logs in `base`/results."""
         command, data, results = spec["command"], base / "data", base / "results"
         for path in (data, results):
             path.mkdir(parents=True, exist_ok=True)

@@ -14,7 +14,7 @@ from loadstone.results.value import Value
 # A host is slow if its p99 exceeds this multiple, or its throughput is below this share, of the median of all hosts.
 P99_FACTOR = 1.5
 THROUGHPUT_SHARE = 0.8
-# The trial's value for these figures is the maximum over the hosts with engines.
+# For these figures, the value of the whole trial is the maximum over the hosts with engines.
 WORST = ("cpu.busy", "cpu.steal", "cpu.others")
 # The figures in WORST that also count on hosts with only servers.
 DISTURBANCES = ("cpu.steal", "cpu.others")

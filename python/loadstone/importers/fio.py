@@ -404,7 +404,7 @@ def add_latencies(name: str, lats: Sequence[Job], ns: float, run: ImportedRun, s
     if len(lats) == 1:
         for share, value in list_numbered(lats[0].get("percentile", {}), OF_LATENCY):
             if not 0 <= float(share) <= 100:
-                # A bin of `json+`: the lines between the percentiles and the bins are missing.
+                # This is a bin of `json+`: the lines between the percentiles and the bins are missing.
                 raise ValueError(f"{name} has the percentile {share}, which is not between 0 and 100")
             figure = float(value) * ns
             steps = max(figure / BINS, float(lats[0].get("percentile_step", step)))

@@ -29,7 +29,7 @@ FRAGMENT = re.compile(r"[\s\"\]},:]")
 
 
 class Printed(float):
-    """A number with the value of its last printed digit."""
+    """A number with the place value of its last printed digit."""
 
     step: float
 

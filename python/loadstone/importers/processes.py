@@ -28,11 +28,11 @@ from loadstone.statistics.percentile import Population
 
 HINT = "have each process write histograms (cassandra-stress: -log hdrfile=FILE), and import those files"
 
-# The figures whose sum over hosts is the total, in addition to rates and counts of operations.
+# In addition to rates and operation counts: the figures that are summed over hosts.
 SUMMED = frozenset({"returned", "stored", "moved", "cpu_time"})
-# The figures whose maximum or minimum over hosts is the figure of all hosts.
+# The figures of which the maximum or the minimum over hosts counts.
 EXTREMES = {"time": max, "runtime": max, "memory_max": max, "max": max, "min": min}
-# The words in the names of rates that have no sum over hosts: rates of a single task, and statistics.
+# The words in the names of rates that must not be summed over hosts: rates of a single task, and statistics.
 NOT_SUMMED = frozenset({"task", "average", "avg", "mean", "median", "min", "max", "stddev", "dev"})
 # The requested rate is divided among the hosts.
 TARGET = "target"

@@ -88,7 +88,7 @@ ALL: tuple[Format, ...] = (
     json_paths,
 )
 FORMATS = {module.NAME: module for module in ALL}
-# A figure is coarse if the value of its last digit exceeds this share of the figure.
+# A figure is coarse if the place value of its last digit exceeds this share of the figure.
 COARSE = 0.2
 # A command line names the store and its host, so it may differ between variants; its options are separate facts.
 COMMAND = {"command": "store.command"}

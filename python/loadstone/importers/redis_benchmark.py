@@ -82,7 +82,7 @@ def recognise_text(text: str) -> bool:
         or (
             "requests" in text
             and any(
-                # Text may precede the result. A search takes time ∝ length², so only lines with a sign are searched.
+                # Text may precede the result. A search takes time ∝ length², so only lines with a marker are searched.
                 re.search(pattern.pattern.removeprefix("^").removesuffix(r"\s*$"), line) is not None
                 for line in text.split("\n")
                 for sign, pattern in (("======", BEGIN), (" requests per second", QUIET))

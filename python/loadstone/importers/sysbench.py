@@ -121,7 +121,7 @@ class SysbenchReport:
 
     @property
     def is_run(self) -> bool:
-        """Whether it is the output of a run, and not of `prepare`, `cleanup` or `help`."""
+        """Whether this is the output of a run, and not of `prepare`, `cleanup` or `help`."""
         results = any(section not in ("", OPTIONS) for section, _ in self.fields)
         return results or bool(self.intervals) or (OPTIONS, "Number of threads") in self.fields
 

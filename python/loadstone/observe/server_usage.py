@@ -18,7 +18,7 @@ from loadstone.observe.summary import ELAPSED_NS_MIN, SERVER
 from loadstone.observe.traffic import Traffic
 from loadstone.results.value import Value
 
-# Reads the pauses in a garbage collection log after a position: their number, their total ns, the end of the log.
+# Reads the pauses after a position in a garbage collection log: their number, their total ns, and the log's new end.
 Collections = Callable[[Path, int], tuple[int, int, int]]
 
 

@@ -169,7 +169,7 @@ def check_servers(context: Context, path: Path, fault: FaultKeys) -> None:
 
 
 def check_started(context: Context, path: Path, fault: FaultKeys, name: str, start: Start) -> None:
-    """Checks the servers of a fault in every variant, if the system's current state does not define roles."""
+    """Checks the servers of a fault in every variant, unless the system's roles depend on its current state."""
     system = registry.load_system(start.system) if start.system in registry.SYSTEMS else None
     if system is None or start.nodes is None or type(system).find_roles is not System.find_roles:
         return
