@@ -36,7 +36,7 @@ class Loaded:
     """A valid experiment."""
 
     experiment: Experiment
-    # Settings that the user may not have intended.
+    # Warnings about settings that the user may not have intended.
     warnings: tuple[Mistake, ...]
     # The guarantees that each dimension sets.
     guarantees: Mapping[str, tuple[str, ...]]

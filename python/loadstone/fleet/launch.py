@@ -88,7 +88,7 @@ class Launched:
         self._figures: dict[int, list[Value]] = {}
         self._starts: dict[int, list[int]] = {}
         self._errors: dict[int, EngineError] = {}
-        # The command exits that the agents reported.
+        # For each part, the exit of its command, as reported by the agent.
         self._exits: dict[int, Mapping[str, Any]] = {}
         self._notes: list[Note] = []
         self._lost_segments = 0

@@ -318,6 +318,6 @@ def add_facts(run: ImportedRun, configuration: Mapping[str, Any]) -> None:
         if name in configuration and (text := str(configuration[name])) not in UNSET:
             run.facts[f"work.{name.replace('-', '_')}"] = number_or_text(text)
     if rate := int(configuration.get("rate_limit", 0)):
-        # The limit applies to each connection.
+        # `rate_limit` applies to each connection.
         run.loop = "open"
         run.facts["target"] = rate * (run.clients or 1)

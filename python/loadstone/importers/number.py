@@ -50,7 +50,7 @@ def parse_grouped(text: str, decimals: int) -> float | None:
         raise ValueError(f"not a number: {text[:40]!r}")
     fraction = re.search(r"[.,](\d+)$", text)
     if decimals and (fraction is None or len(fraction[1]) != decimals):
-        # Older versions print a whole number here.
+        # Older versions of a tool may print a whole number.
         return float(digits) if fraction is None else parse_number(text)
     return float(int(digits) / 10**decimals)
 

@@ -37,7 +37,7 @@ class ImportedRun:
     """One run of another tool; figures are in base units, with the names defined in loadstone.results.value."""
 
     values: list[Value] = field(default_factory=list)
-    # None if the file does not name the variant.
+    # The variant's name; None if the file does not state it.
     variant: str | None = None
     repeat: int | None = None
     # Further dimensions that distinguish the run from the other runs in the file.
@@ -48,7 +48,7 @@ class ImportedRun:
     statuses: dict[str, dict[str, int]] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
     series: Series | None = None
-    # In ns, keyed by tag; only used for a tool that was run as a command.
+    # Latency histograms in ns, keyed by tag; only used for a tool that was run as a command.
     histograms: dict[str, Histogram] = field(default_factory=dict)
     end: str = "done"
     start_unix_ns: int | None = None

@@ -140,7 +140,7 @@ class ServerObserver:
         return {name: use.last.pids for name, use in self._use.items()}
 
     def _read_level(self, server: Watched) -> Level | None:
-        """The current level of a server; None if it has exited."""
+        """The current counters and memory of a server; None if it has exited."""
         processes = process_tree(server, self.proc)
         if not processes:
             return None

@@ -89,7 +89,7 @@ def check_store_property(context: Context, path: Keys, store: str, key: str) -> 
     elif key in KEYS:
         context.add_mistake(path, f"{key} is not a property of a store", f"write `{KEYS[key]}`")
     elif key in describe_engine().properties and key not in OF_A_COMMAND | OF_A_STORE:
-        # The sides would do different work.
+        # If systems set this property, they would do different work.
         context.add_mistake(path, f"{key} is a property of the workload", "write it in `workload: {properties: …}`")
     elif key in OF_A_STORE:
         return
