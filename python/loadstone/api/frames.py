@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-# Keys with text values, which may contain characters that have a meaning in YAML.
+# Keys whose values are text. These values are always quoted, because they may contain YAML syntax.
 TEXT_KEYS = ("question",)
 
 

@@ -164,7 +164,7 @@ class Run:
         return Latencies(total)
 
     def _logs(self, report: Callable[[LoadstoneError], None]) -> Iterator[tuple[str, str, dict[str, Population]]]:
-        """Yields the trial, the phase and the named populations of each histogram log; `report` receives errors."""
+        """Yields the trial, the phase and the populations by name for each histogram log; `report` receives errors."""
         from loadstone.importers.hlog import read_populations
 
         for trial in self.results.trials:

@@ -70,7 +70,7 @@ def main(arguments: list[str]) -> int:
 
 
 def split_side(side: str, root: Path) -> list[str]:
-    """The names of the runs of a side: one if the side is a path or an experiment below `root`, commas included."""
+    """Splits a side at its commas into names of runs, unless the whole text is a path or an experiment below `root`."""
     return [side] if Path(side).exists() or (root / side).exists() else side.split(",")
 
 

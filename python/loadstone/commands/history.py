@@ -65,7 +65,7 @@ def main(arguments: list[str]) -> int:
 
 
 def describe_settings(series: FigureHistory) -> list[str]:
-    """A line for each group of differing settings."""
+    """A line for each distinct group of settings."""
     return [f"settings {letter}: {text}" for letter, text in series.settings.items()]
 
 

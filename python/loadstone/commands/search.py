@@ -83,7 +83,7 @@ def main(arguments: list[str]) -> int:
 
 
 def make_table(spec: Spec) -> None:
-    """Creates a missing table on servers that the lab started. On other servers, each trial's error has a hint."""
+    """Creates a missing table on servers that the lab started. On other servers, the trials fail with a hint."""
     from loadstone.systems import prerequisites
 
     try:

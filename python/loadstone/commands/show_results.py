@@ -49,7 +49,7 @@ def regroup_results(results: ResultSet, settings: Sequence[str], projection: Pro
     Raises LoadstoneError.
     """
     if settings:
-        # Imported late: importing the experiment model takes as long as everything below.
+        # Imported late, because importing the experiment model takes as long as the work of this function.
         from loadstone.experiment.file import change_question
 
         question = change_question(results.question, settings)

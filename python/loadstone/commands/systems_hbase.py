@@ -105,7 +105,7 @@ def parser_of(verb: str) -> CommandParser:
 
 
 def select_tables(options: Namespace) -> Tables:
-    """The tables of the HBase that the options name."""
+    """The tables of the HBase cluster that the options select."""
     version: str | None = options.version
     if options.conf is not None:
         if not (options.conf / "hbase-site.xml").is_file():

@@ -34,7 +34,7 @@ def find_engine() -> str:
         )
     path = engine_beside()
     if path is None:
-        from shutil import which  # takes 5 ms, but only if the engine is not installed with this package
+        from shutil import which  # slow (5 ms); needed only if the engine is not installed with this package
 
         path = which(NAME)
     if path is None:
@@ -68,7 +68,7 @@ def engine_beside() -> str | None:
         path = os.path.join(os.path.dirname(os.path.abspath(program)), NAME)
         if is_program(path):
             return path
-    import sysconfig  # takes 10 ms, but only if the engine is in neither directory
+    import sysconfig  # slow (10 ms); needed only if the engine is in neither directory
 
     path = os.path.join(sysconfig.get_path("scripts"), NAME)
     return path if is_program(path) else None

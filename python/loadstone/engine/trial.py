@@ -159,7 +159,7 @@ class Trial:
 
     def _finish_trial(self) -> EngineError | None:
         self.close()
-        assert self.status is not None, "close() waits for it"
+        assert self.status is not None, "close() waits for the process"
         if self.summary is None or (self.status != 0 and self.summary.end == "done"):
             return engine_error(self.status, list(self.log))
         return None

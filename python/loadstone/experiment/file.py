@@ -36,7 +36,7 @@ class Loaded:
     """A valid experiment."""
 
     experiment: Experiment
-    # Settings that the user may not have intended.
+    # Warnings about settings that the user may not have intended.
     warnings: tuple[Mistake, ...]
     # The guarantees that each dimension sets.
     guarantees: Mapping[str, tuple[str, ...]]
@@ -124,7 +124,7 @@ def change_question(question: Question, settings: Sequence[str]) -> Question:
     names = {"promises" if key == "guarantees" else key for key in shaped.experiment.compare.model_fields_set}
     changed: dict[str, Any] = {key: getattr(question_of_view, key) for key in names}
     if changed.get("by", question.by) != question.by:
-        # The recorded guarantees are facts that the previous dimension sets on purpose, so they no longer apply.
+        # The recorded guarantees belong to the dimension that was compared before, so they no longer apply.
         changed = {"promises": (), **changed}
     changed |= {key: getattr(question_of_view, key) for key in ("claims",) if key in tree.entries}
     checks = {

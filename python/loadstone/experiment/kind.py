@@ -208,7 +208,7 @@ class Kind:
     check: Callable[[Context, Keys, Any], None] = lambda *_: None
     # Yields the keys with which the workload, at a point, changes data that later trials use.
     changing: Callable[[Context, Keys, Any, Point], Iterator[str]] = lambda *_: iter(())
-    # Combines the kind's keys with other parts of the experiment.
+    # Returns the kind's keys, completed with values from other parts of the experiment.
     work: Callable[[Any, Experiment], Any] = lambda keys, _: keys
     # The files that define the work.
     files: Callable[[Any], Sequence[Path]] = lambda _: ()
@@ -234,7 +234,7 @@ class Kind:
     ledger: bool = False
     # The keys that are shell commands, which may use names whose values are known only at run time.
     commands: Collection[str] = ()
-    # The commands in which, on other hosts, the value of a name in SHARED is the host's share of the load.
+    # The commands in which, on other hosts, each name in SHARED has the host's share of the load as its value.
     shared: Collection[str] = ()
     # For work of fixed size: the keys of the experiment file that are allowed, because commands may use them.
     passed: Collection[str] = ()

@@ -110,7 +110,7 @@ class AttachedFault:
         undo.write_journal(self._site.journal, undo.Undo(f"{self._kind} of {', '.join(self._victims)}", tuple(steps)))
 
     def withdraw(self) -> None:
-        """Removes the record of a fault that was not ordered."""
+        """Removes the record of a fault that was never injected."""
         undo.clear_journal(self._site.journal)
 
     def inject(self) -> None:

@@ -79,7 +79,7 @@ class Cut(Fault):
             for path in sorted(self._cut):
                 networks.drop_path(self._root, *path)
         else:
-            # The first call also informs the receivers. The second call aborts connections that were opened since then.
+            # Before the cut, the aborts also reach the receivers. The second call aborts connections opened since then.
             self._abort_connections()
             for path in sorted(self._cut):
                 networks.refuse_path(self._root, *path)

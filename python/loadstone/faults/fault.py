@@ -41,7 +41,7 @@ class Fault(ABC):
     def aim(self) -> None:
         """Finds the processes of the victims.
 
-        This is the last step before the order that may take milliseconds.
+        This is the last step before `inject` that may take milliseconds.
         """
         servers = [server for server in self.running.running_processes() if server.name in self.victims]
         self.members = [member for server in servers for member in process.process_tree(server)]
@@ -55,7 +55,7 @@ class Fault(ABC):
         self.running.record_undo(Undo(name, tuple(self.undo_steps())))
 
     def withdraw(self) -> None:
-        """Removes the record of a fault that was not ordered. Raises LoadstoneError."""
+        """Removes the record of a fault that was never injected. Raises LoadstoneError."""
         self.running.undo_fault()
 
     def undo_steps(self) -> Sequence[Step]:
@@ -64,7 +64,7 @@ class Fault(ABC):
 
     @abstractmethod
     def inject(self) -> None:
-        """Orders the fault. Raises LoadstoneError."""
+        """Gives the order to inject the fault. Raises LoadstoneError."""
 
     @abstractmethod
     def missing_effect(self) -> str | None:

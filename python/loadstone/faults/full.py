@@ -37,7 +37,7 @@ class Full(Fault):
             fill(path)
 
     def missing_effect(self) -> str | None:
-        """Names the first file system with free space, after filling any space freed since the order."""
+        """Fills any space freed since the injection, then names the first file system that still has free space."""
         for path in self.paths():
             if has_room(path):
                 fill(path)

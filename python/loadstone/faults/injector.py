@@ -32,7 +32,7 @@ from loadstone.results.fault import ENDING_SERVERS, FaultRecord
 
 # The time within which an ordered fault must take effect, and a lifted fault must lose its effect.
 EFFECT_SECONDS = 10.0
-# After a stall of this process, the first check may be late and the effect not yet visible.
+# The minimum time for verification, because after a stall of this process, the effect may not be visible at once.
 GRACE_SECONDS = 0.1
 POLL_SECONDS = 0.002
 # The interval between readings of the servers' backlog; each reading costs the servers some CPU time.
@@ -208,8 +208,8 @@ class FaultRun:
             self._thread.join()
 
     def note_events(self, events: Sequence[ServerEvent]) -> None:
-        """Records when victims were first down, unusable and usable again after the order. The instants of `events` are
-        ns since the start of the window."""
+        """Records when victims were first down, unusable and usable again after the fault was ordered. The instants of
+        `events` are ns since the start of the window."""
         ordered_ns = self.record.ordered_ns
         if ordered_ns is None:
             return
@@ -217,7 +217,7 @@ class FaultRun:
         victims = {self._addresses.get(name) for name in (*self.record.servers, self._planned.peer) if name}
 
         def find_instants(name: str, since: Mapping[str, int] | None = None) -> dict[str, int]:
-            """The first instant of an event for each victim, after the order or the victim's instant in `since`."""
+            """The instant of each victim's first such event after the order or the victim's instant in `since`."""
             instants: dict[str, int] = {}
             for event in events:
                 # The address of a victim may have no port.
@@ -285,7 +285,7 @@ class FaultRun:
             started = [self._site.find_start_ns(name) for name in self.record.servers] if action.ending else []
             known = [start for start in started if start is not None]
             if known and "lifted" not in self.record.unverified:
-                # The start of the last new process, because `lift` returns only when all servers are ready.
+                # The fault is over when the last new process starts; `lift` returns only when all servers are ready.
                 self.record = replace(self.record, lifted_ns=max(known) - self._zero_ns)
             self._check_bystanders()
             self._await_settled()

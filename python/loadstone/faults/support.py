@@ -25,7 +25,7 @@ from loadstone.systems.base.networks import probe_network
 from loadstone.systems.base.system import SystemsError
 
 PROBE_BYTES = 16 << 20
-# At this limit, a write of this size takes a second.
+# A write of this many bytes takes a second if the limit is this many bytes per second.
 THROTTLE_BYTES, THROTTLE_SECONDS_MIN = 1 << 20, 0.5
 
 

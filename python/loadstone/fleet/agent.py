@@ -357,7 +357,7 @@ class CommandLaunch(Launch):
             remove_directory(base)
 
     def _run_command(self, spec: Spec, base: Path) -> None:
-        """Runs the command in `data` below `base`, and sends its output and the histogram logs in `results`."""
+        """Runs the command in `base`/data, and sends its output and the histogram logs in `base`/results."""
         command, data, results = spec["command"], base / "data", base / "results"
         for path in (data, results):
             path.mkdir(parents=True, exist_ok=True)
@@ -454,7 +454,7 @@ def examine_host() -> dict[str, Any]:
 
 
 def shift_instants(part: Any, agent: Agent, offset_ns: int) -> Any:
-    """Converts the instants since the epoch in a part of an event to the lab's clock."""
+    """Converts the epoch timestamps in part of an event to times on the lab's clock."""
     if isinstance(part, list):
         return [shift_instants(element, agent, offset_ns) for element in part]
     if not isinstance(part, dict):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 SLEW_MAX = 500e-6
 # Readings must be at least this far apart to yield a drift.
 DRIFT_SECONDS_MIN = 5.0
-# A span of this length is represented by its best reading.
+# In the first half of this time, a reading with a tighter bound replaces the first reading.
 SPAN_NS = 10_000_000_000
 # A smaller deviation is not a jump, because scheduling can delay the reading of the clock.
 JUMP_NS_MIN = 1_000_000

@@ -14,7 +14,7 @@ from loadstone.results.value import Value
 # A host is slow if its p99 exceeds this multiple, or its throughput is below this share, of the median of all hosts.
 P99_FACTOR = 1.5
 THROUGHPUT_SHARE = 0.8
-# The trial's value for these figures is the maximum over the hosts with engines.
+# For these figures, the value of the whole trial is the maximum over the hosts with engines.
 WORST = ("cpu.busy", "cpu.steal", "cpu.others")
 # The figures in WORST that also count on hosts with only servers.
 DISTURBANCES = ("cpu.steal", "cpu.others")
@@ -41,7 +41,7 @@ def host_values(name: str, summary: Summary | None, figures: Sequence[Value]) ->
 
 def file_values(prefix: str, files: Files) -> Iterator[Value]:
     """The bytes that a host moved, its throughput from its first start to its last completion, and its throughput over
-    the sum of the tasks' times. The trial has the same figures."""
+    the sum of the tasks' times. The whole trial has the corresponding figures."""
     yield Value(f"{prefix}moved", files.bytes, "B", files.done)
     if files.first_start_unix_ns is not None and files.last_done_unix_ns is not None:
         elapsed_ns = max(files.last_done_unix_ns - files.first_start_unix_ns, 1)
@@ -50,7 +50,7 @@ def file_values(prefix: str, files: Files) -> Iterator[Value]:
 
 
 def worst_values(hosts: Iterable[Sequence[Value]]) -> Iterator[Value]:
-    """The largest shares of CPU time on any host that were busy, stolen, or used by other processes."""
+    """For each share of CPU time (busy, stolen, used by other processes), the highest value on any host."""
     values = [figure for figures in hosts for figure in figures]
     for metric in WORST:
         if shares := [value for value in values if value.metric == metric]:
@@ -58,7 +58,7 @@ def worst_values(hosts: Iterable[Sequence[Value]]) -> Iterator[Value]:
 
 
 def add_disturbances(measured: Sequence[Value], of_hosts: Sequence[Value]) -> Iterator[Value]:
-    """The largest shares of CPU time stolen, or used by other processes, on any host with engines or servers."""
+    """The highest shares of CPU time stolen, or used by other processes, on the hosts with engines or servers."""
     for metric in DISTURBANCES if of_hosts else ():
         shares = [value for value in measured if value.metric == metric][-1:]
         shares += [replace(value, metric=metric) for value in of_hosts if value.metric.endswith(f".{metric}")]

@@ -41,8 +41,8 @@ class Part:
 
 @dataclass(frozen=True)
 class Observations:
-    """The figures, facts and notes of a launch's hosts, the number of segments lost on surviving hosts, and the command
-    exits, keyed by part."""
+    """The figures, facts and notes of a launch's hosts, the number of segments lost on surviving hosts, and the exits
+    of commands, keyed by part."""
 
     values: Sequence[Value] = ()
     facts: Mapping[str, Scalar] = field(default_factory=dict)

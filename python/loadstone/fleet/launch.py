@@ -79,7 +79,7 @@ class Launched:
         self._lease_seconds = (first.get("lease_ms") or LEASE_MS) / 1e3
         limit = SILENT_INTERVALS * max(self._interval_seconds, REPLY_SECONDS)
         self._silence_seconds = fleet.silence_seconds or limit
-        # The instant until which the lab waits for hosts that are still running.
+        # The deadline for hosts that are still running.
         self._deadline = math.inf
         self._start_ns: int | None = None
         self._started: Callable[[int], object] | None = None
@@ -88,7 +88,7 @@ class Launched:
         self._figures: dict[int, list[Value]] = {}
         self._starts: dict[int, list[int]] = {}
         self._errors: dict[int, EngineError] = {}
-        # The command exits that the agents reported.
+        # For each part, the exit of its command, as reported by the agent.
         self._exits: dict[int, Mapping[str, Any]] = {}
         self._notes: list[Note] = []
         self._lost_segments = 0
@@ -99,7 +99,7 @@ class Launched:
         at_ns = self._fleet.clock.unix_ns() + self._margin_ns
         worst = max(self._links, key=lambda link: link.clock.estimate(at_ns).bound_ns)
         bound_ns, limit_ns = worst.clock.estimate(at_ns).bound_ns, self._limit_ns
-        # A single host needs no other host's clock, but the lab injects faults by its own clock.
+        # With a single host, only the lab's clock matters, and only if the lab injects faults at instants of its clock.
         is_timed = len(self._links) > 1 or self._started is not None
         if bound_ns > limit_ns and is_timed:
             raise EngineError(

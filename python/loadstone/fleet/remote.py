@@ -157,7 +157,7 @@ class Remote:
                 self._unread.append(reply)
 
     def describe(self) -> list[dict[str, Any]]:
-        """The hardware, name, labels and role of each host for servers or in a placement; its first role counts."""
+        """The hardware, name, labels and (first) role of each host for servers or in a placement."""
         roles: dict[int, str] = dict.fromkeys(self.servers, ROLES[NEXT_TO_SERVERS])
         for placement, numbers in self.groups.items():
             for number in numbers:

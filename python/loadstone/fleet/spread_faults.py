@@ -106,11 +106,11 @@ class SpreadFault:
         self._perform("journal")
 
     def withdraw(self) -> None:
-        """Removes the record of a fault that was not ordered. Raises LoadstoneError."""
+        """Removes the record of a fault that was never injected. Raises LoadstoneError."""
         self._perform("withdraw")
 
     def inject(self) -> None:
-        """Orders the fault. Raises LoadstoneError."""
+        """Gives the order to inject the fault. Raises LoadstoneError."""
         self._perform("inject")
 
     def missing_effect(self) -> str | None:

@@ -87,9 +87,9 @@ def format_size(number_of_bytes: float) -> str:
 
 
 def digit_carried(number: float, side: float | None) -> int | None:
-    """The power of ten of a figure's last digit, as for the first digit of `side`, the larger side of the interval.
+    """The power of ten of a figure's last digit: the place of the first digit of `side`, the interval's larger half.
 
-    A figure has DIGITS_MIN to DIGITS_MAX digits. None without an interval.
+    The figure has at least DIGITS_MIN and at most DIGITS_MAX digits. None without an interval.
     """
     if side is None or not number or not math.isfinite(number) or not math.isfinite(side):
         return None

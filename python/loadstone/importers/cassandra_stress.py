@@ -139,7 +139,7 @@ def parse_line(log: StressLog, line: str, index: int) -> bool:
     elif CQL_STRESS.search(line):
         log.tool = "cql-stress"
     elif cells.startswith("total ops") and "op/s" in cells:
-        # Up to 2.1, there is no column `type`; in 4.0, there is no comma after this name.
+        # Up to 2.1, there is no column `type`; in 4.0, there is no comma after the name `type`.
         # A repeated header is identical, so the first header is kept.
         log.columns = log.columns or [name.strip() for name in (["type"] if text != cells else []) + cells.split(",")]
     elif text == "Results:":

@@ -16,7 +16,8 @@ SUFFIXES = {"k": 10**3, "m": 10**6, "b": 10**9}
 POPULATION = 1_000_000
 # The defaults of the group `-col`, keyed by the names of the setting and the option (SettingsColumn.java).
 COLUMNS = {("Count", "n"): "fixed(5)", ("Size", "size"): "fixed(34)"}
-# Groups of options that are read elsewhere or set no work. The empty name is the type of the operations.
+# Groups of options that are read elsewhere, or that do not affect the work. The empty name represents the type
+# of the operations.
 NOT_OF_WORK = ("", "rate", "col", "node", "log", "port", "graph", "sendto", "jmx", "reporting")
 
 
@@ -25,7 +26,7 @@ def add_facts(settings: dict[str, str], command: str, clients: int | None, resul
     settings = unify_settings(settings)
     text = command_fact(f"{NAME} {command}") if command else ""
     groups = split_groups(command)
-    # Without quotation marks, and without a pipe to another program.
+    # Removes quotation marks, and a pipe to another program.
     command = " ".join(split_command(command))
     threads = settings.get("Thread Count") or find_option(command, "threads") or ""
     result.clients = clients or (int(threads) if threads.isdigit() else None)

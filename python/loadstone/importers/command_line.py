@@ -55,7 +55,7 @@ def find_command(line: str, program: str, arguments_max: int = 0, complete: str 
     """The command line of a program in a line; None if the line is prose or a figure.
 
     In a command, an option follows the program's name and at most `arguments_max` arguments. Without an option, the
-    line must begin with the command: after a prompt, or with arguments that match `complete`.
+    command must be at the start of the line, after a prompt or with arguments that match `complete`.
     """
     if not re.search(program, line):
         return None

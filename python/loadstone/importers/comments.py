@@ -114,7 +114,7 @@ def read_commented(
 
 
 def find_cuts(source: Source, read: Read, ambiguous: bool = False) -> dict[int, int]:
-    """The ends of the figures in lines that can be read only without the text after them, keyed by the line's index.
+    """For each line that can be read only without the text after its figure: the end of the figure, by line index.
 
     Lines after an unreadable line are reached only when the unreadable line has been cut, so the search is repeated.
     """
@@ -149,7 +149,7 @@ def has_figures_of(complete: Sequence[ImportedRun], partial: Sequence[ImportedRu
 
 
 def report_unclear(source: Source, read: Read, runs: list[ImportedRun] | None, cuts: Mapping[int, int]) -> None:
-    """Adds lines whose figures may continue after a blank to the unknown names of `runs`.
+    """Adds each line whose figure may continue after a blank to the names in `runs` that are reported as unknown.
 
     Raises LoadstoneError if other figures depend on these lines.
     """

@@ -95,7 +95,7 @@ def mark_interrupted(source: Source, runs: Iterable[ImportedRun]) -> None:
 
 
 def continues_run(before: Job, after: Job) -> bool:
-    """Whether a report continues the run of the previous report (`--status-interval`), and so includes its counts."""
+    """Whether a report continues the run of the previous report (`--status-interval`), whose counts it includes."""
     if [job_key(job) for job in list_jobs(before)] != [job_key(job) for job in list_jobs(after)]:
         return False
     if not has_grown(before, after) or options_of(before) != options_of(after):
@@ -404,7 +404,7 @@ def add_latencies(name: str, lats: Sequence[Job], ns: float, run: ImportedRun, s
     if len(lats) == 1:
         for share, value in list_numbered(lats[0].get("percentile", {}), OF_LATENCY):
             if not 0 <= float(share) <= 100:
-                # A bin of `json+`: the lines between the percentiles and the bins are missing.
+                # This is a bin of `json+`: the lines between the percentiles and the bins are missing.
                 raise ValueError(f"{name} has the percentile {share}, which is not between 0 and 100")
             figure = float(value) * ns
             steps = max(figure / BINS, float(lats[0].get("percentile_step", step)))

@@ -98,7 +98,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
                 if match := WAY.match(line):
                     way = match[1]
                     if way == fio.UNIFIED and any(other in job for other in fio.DIRECTIONS):
-                        # `unified_rw_reporting=both`: the sum of the other directions, without its rate in fio 3.33.
+                        # `unified_rw_reporting=both` adds the sum of the other directions; fio 3.33 omits its rate.
                         way = ""
                     job[way] = read_way(match[2]) if way else {}
                 elif match := LATENCY.match(line):

@@ -116,7 +116,7 @@ def add_options(run: ImportedRun, job: Mapping[str, Any], options: Mapping[str, 
 def is_depth_capped(job: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
     """Whether the I/O engine, by default a synchronous one, ignored `iodepth`, so that one operation was in flight."""
     if options.get("io_submit_mode") == "offload":
-        # Threads submit the operations.
+        # Separate threads submit the operations, so even a synchronous engine can have several in flight.
         return False
     if "ioengine" in options:
         return str(options["ioengine"]) in SYNCHRONOUS

@@ -278,7 +278,7 @@ def read_report(report: GoYcsbReport, source: Source) -> ImportedRun:
                 # A property with a dot in its name belongs to the binding.
                 run.facts[f"store.{name}"] = number_or_text(text)
             else:
-                # Such properties state locations.
+                # Omits secrets, and unknown properties without a dot, which state locations.
                 run.omitted[name] = None
     weights = {
         name.removesuffix(PROPORTION): float(text)

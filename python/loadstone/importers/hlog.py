@@ -263,7 +263,8 @@ def list_failures(totals: Mapping[Tag, Histogram], log: HistogramLog) -> dict[st
 
 
 def counts_as_success(tag: Tag, log: HistogramLog) -> bool:
-    """Whether a tag has the headline latencies of successful operations that are not also counted by their parts."""
+    """Whether a tag has the headline latencies of successful operations. Composite operations do not count, because
+    their parts do."""
     if tag.operation in COMPOSED or tag.status not in WELL:
         return False
     return tag.response or not log.has_responses(tag.operation, tag.status)

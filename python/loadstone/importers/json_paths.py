@@ -24,12 +24,12 @@ TITLE = "JSON by paths"
 STEP = re.compile(r"\.([\w-]+)|\[(?:'([^']*)'|\"([^\"]*)\"|(\d+)|(\*))\]")
 EXAMPLE = "for example --json 'throughput=$.tps op/s'"
 CUT = "import the tool's whole JSON"
-# The start of a line that belongs to a document whose first lines are missing, and is not text.
+# The start of a line that is not text, but belongs to a document whose first lines are missing.
 FRAGMENT = re.compile(r"[\s\"\]},:]")
 
 
 class Printed(float):
-    """A number with the value of its last printed digit."""
+    """A number with the place value of its last printed digit."""
 
     step: float
 

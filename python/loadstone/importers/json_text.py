@@ -25,7 +25,7 @@ class Document(dict[str, Any]):
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__(pairs)
-        # An object of strings has options: fio prints an option again if it is set again, and the last value counts.
+        # An object with only strings lists options. fio prints each setting of an option; the last value counts.
         if len(self) < len(pairs) and not all(isinstance(value, str) for _, value in pairs):
             names = [
                 key
@@ -64,7 +64,7 @@ class Document(dict[str, Any]):
 def list_numbered(part: Mapping[str, Any], known: re.Pattern[str]) -> Iterator[tuple[str, Any]]:
     """Yields the values whose keys are numbers, such as percentiles. Unknown keys stay unread.
 
-    Raises ValueError for a key that the tool uses in other objects: the lines between two objects are missing.
+    Raises ValueError for a key that the tool uses in other objects, because lines are then missing.
     """
     for key in part:
         if NUMBER.fullmatch(key):

@@ -1,8 +1,8 @@
 """The report of memtier_benchmark 1 and 2, as text or JSON (`--json-out-file`).
 
 A command type without operations has filler values. With several runs (`-x`), memtier_benchmark prints all of them
-with `--print-all-runs`; otherwise, it prints the best run, the worst run and the average of all runs. The average is
-then read.
+with `--print-all-runs`; otherwise, it prints the best run, the worst run and the average of all runs. Then only
+the average is read.
 """
 
 from __future__ import annotations
@@ -318,6 +318,6 @@ def add_facts(run: ImportedRun, configuration: Mapping[str, Any]) -> None:
         if name in configuration and (text := str(configuration[name])) not in UNSET:
             run.facts[f"work.{name.replace('-', '_')}"] = number_or_text(text)
     if rate := int(configuration.get("rate_limit", 0)):
-        # The limit applies to each connection.
+        # `rate_limit` applies to each connection.
         run.loop = "open"
         run.facts["target"] = rate * (run.clients or 1)

@@ -50,13 +50,13 @@ def parse_grouped(text: str, decimals: int) -> float | None:
         raise ValueError(f"not a number: {text[:40]!r}")
     fraction = re.search(r"[.,](\d+)$", text)
     if decimals and (fraction is None or len(fraction[1]) != decimals):
-        # Older versions print a whole number here.
+        # Older versions of a tool may print a whole number.
         return float(digits) if fraction is None else parse_number(text)
     return float(int(digits) / 10**decimals)
 
 
 def last_digit(text: str) -> float:
-    """The value of a number's last digit: 0.01 for 388.46, 0 for other notations."""
+    """The place value of a number's last digit: 0.01 for 388.46; 0 for other notations, such as 1e3."""
     match = re.fullmatch(r"[+-]?\d+(?:[.,](\d+))?", text.strip())
     return 10.0 ** -len(match[1] or "") if match else 0.0
 
@@ -66,7 +66,7 @@ SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "µs": 1e-6, "μs": 1e-
 
 
 def go_duration(text: str) -> tuple[float, float]:
-    """Parses a Go duration (1m2.5s); returns it and the value of its last digit, in s. Raises ValueError for any other
+    """Parses a Go duration (1m2.5s); returns it and its last digit's place value, in s. Raises ValueError for any other
     text."""
     if text == "0":
         return 0.0, 0.0

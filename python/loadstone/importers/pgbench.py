@@ -53,7 +53,7 @@ LETTERS = {"b": "builtin", "c": "client", "C": "connect", "d": "debug", "D": "de
 FLAGS = ("connect", "debug", "log", "no-vacuum", "skip-some-updates", "report-per-command", "report-latencies",
          "select-only", "vacuum-all", "progress-timestamp", "exit-on-abort", "failures-detailed", "verbose-errors",
          "quiet")  # fmt: skip
-# Options that set no work during the run, that the report repeats, or that state a connection.
+# Options that do not affect the work during the run, that the report repeats, or that describe the connection.
 NOT_OF_WORK = (*(name for name in FLAGS if name != "connect"), *("builtin", "client", "jobs", "protocol", "scale"),
                *("file", "transactions", "time", "rate", "max-tries", "progress", "host", "port", "dbname",
                  "random-seed", "log-prefix", "aggregate-interval", "sampling-rate"))  # fmt: skip
@@ -153,7 +153,7 @@ def read_report(report: PgbenchReport, source: Source) -> ImportedRun:
     rate = next((text for start in RATES for name, text in report.tps.items() if name.startswith(start)), None)
     several = fields.get("transaction type", "").startswith("multiple")
     if rate is None and fields.get("number of transactions actually processed", "").split("/")[0] == "0":
-        # Since version 14, pgbench then prints neither latency nor tps.
+        # Since version 14, pgbench prints neither latency nor tps if no transaction completed.
         raise source.error_at("the pgbench run completed no transactions", "run it for longer", report.line)
     if rate is None or "number of transactions actually processed" not in fields:
         raise source.error_at("the pgbench report is truncated: it has no tps excluding connections", CUT, report.line)
@@ -161,7 +161,7 @@ def read_report(report: PgbenchReport, source: Source) -> ImportedRun:
     with source.report_damage("the pgbench report is damaged: {error}", CUT, report.line):
         done = int(fields["number of transactions actually processed"].split("/")[0])
         if "maximum number of tries" in fields and "number of failed transactions" not in fields:
-            # Since version 15, pgbench prints both.
+            # Every version that prints the number of tries also prints the number of failed transactions.
             raise ValueError("it has no number of failed transactions")
         failed = first_count(fields.get("number of failed transactions", "0"))
         skipped = first_count(fields.get("number of transactions skipped", "0"))

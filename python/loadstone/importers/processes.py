@@ -28,11 +28,11 @@ from loadstone.statistics.percentile import Population
 
 HINT = "have each process write histograms (cassandra-stress: -log hdrfile=FILE), and import those files"
 
-# The figures whose sum over hosts is the total, in addition to rates and counts of operations.
+# In addition to rates and operation counts: the figures that are summed over hosts.
 SUMMED = frozenset({"returned", "stored", "moved", "cpu_time"})
-# The figures whose maximum or minimum over hosts is the figure of all hosts.
+# The figures of which the maximum or the minimum over hosts counts.
 EXTREMES = {"time": max, "runtime": max, "memory_max": max, "max": max, "min": min}
-# The words in the names of rates that have no sum over hosts: rates of a single task, and statistics.
+# The words in the names of rates that must not be summed over hosts: rates of a single task, and statistics.
 NOT_SUMMED = frozenset({"task", "average", "avg", "mean", "median", "min", "max", "stddev", "dev"})
 # The requested rate is divided among the hosts.
 TARGET = "target"
@@ -70,7 +70,7 @@ def refuse_copies(sources: Sequence[Source]) -> None:
 def combine_hosts(runs: Mapping[str, ImportedRun], elapsed_ns: Mapping[str, float]) -> ImportedRun:
     """One run from the runs of a command on several hosts, which began together and took `elapsed_ns`.
 
-    Rates and counts are added. Latencies are figures of the whole only if every host has histograms. Each host's
+    Rates and counts are added. Latencies of all hosts together are known only if every host has histograms. Each host's
     figures have the prefix `host.NAME.`. If hosts finished at different times, total rates cover the longest time.
     """
     figures = {host: run.figures_with_bounds() for host, run in runs.items()}
@@ -133,7 +133,7 @@ def is_summed(value: Value) -> bool:
 
 
 def combine_histograms(whole: ImportedRun, runs: Sequence[ImportedRun]) -> None:
-    """Adds the histograms that every host has, and the figures of these histograms that the hosts also have."""
+    """Merges each histogram that every host has, and adds the latencies from it that some host also reports."""
     known = {value.metric for run in runs for value in run.values}
     own = {value.metric for value in whole.values}
     for tag in runs[0].histograms:

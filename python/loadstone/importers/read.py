@@ -88,7 +88,7 @@ ALL: tuple[Format, ...] = (
     json_paths,
 )
 FORMATS = {module.NAME: module for module in ALL}
-# A figure is coarse if the value of its last digit exceeds this share of the figure.
+# A figure is coarse if the place value of its last digit exceeds this share of the figure.
 COARSE = 0.2
 # A command line names the store and its host, so it may differ between variants; its options are separate facts.
 COMMAND = {"command": "store.command"}
@@ -200,7 +200,7 @@ def read_lines(source: Source, chosen: Format) -> list[ImportedRun]:
     removed = min(gaps, default=None)
     for run in result:
         if removed is not None:
-            # An interval without its predecessor would seem as long as all omitted intervals together.
+            # The interval after a gap would seem to last as long as the whole gap.
             run.series = None
             run.add_note(
                 "rows-left-out", f"rows were removed from the file before line {removed + 1}", "import all rows"
@@ -391,7 +391,7 @@ def collect_facts(run: ImportedRun) -> dict[str, Scalar]:
 
 
 def find_contradictions(run: ImportedRun, facts: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """The logged values of facts whose stated values differ."""
+    """For each fact whose stated value contradicts the log: the value in the log."""
     logged = collect_facts(run) | ({"clients": run.clients} if run.clients is not None else {})
     start, logged_start = parse_start(facts), run.start_unix_ns
     if start is not None and logged_start is not None and abs(start - logged_start) >= SECOND_NS:

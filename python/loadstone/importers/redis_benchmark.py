@@ -21,7 +21,7 @@ NAME = "redis-benchmark"
 TITLE = "redis-benchmark"
 PROGRAM = r"(?:redis|valkey|keydb)-benchmark(?![\w.-])"
 BEGIN = re.compile(r"====== (.+?) ======\s*$")
-# Only printed with `-e`.
+# redis-benchmark prints error replies only with `-e`.
 REPLY = re.compile(r"^Error from server: (.+)$")
 COMPLETED = re.compile(r"^\s+(\d+) requests completed in ([\d.]+) seconds")
 SETTING = re.compile(
@@ -60,12 +60,12 @@ class Test:
     name: str
     line: int
     facts: dict[str, Scalar] = field(default_factory=dict)
-    # None until the result is read.
+    # The number of requests; None until the result is read.
     requests: int | None = None
     seconds: str = ""
     shares: list[tuple[float, str]] = field(default_factory=list)
     rate: str = ""
-    # In ms, keyed by statistic.
+    # Latencies in ms, keyed by statistic.
     latencies: dict[str, str] = field(default_factory=dict)
     # The column names of the row that follows.
     columns: list[str] = field(default_factory=list)
@@ -82,7 +82,7 @@ def recognise_text(text: str) -> bool:
         or (
             "requests" in text
             and any(
-                # Text may precede the result. A search takes time ∝ length², so only lines with a sign are searched.
+                # Text may precede the result. A search takes time ∝ length², so only lines with a marker are searched.
                 re.search(pattern.pattern.removeprefix("^").removesuffix(r"\s*$"), line) is not None
                 for line in text.split("\n")
                 for sign, pattern in (("======", BEGIN), (" requests per second", QUIET))

@@ -28,7 +28,7 @@ WELL = frozenset({"OK", "BATCHED_OK", "0"})
 # Neither success nor failure: Loadstone's reads of records whose insert was in flight, and censored operations.
 NO_ERROR = WELL | {NOT_YET, CENSORED}
 PERCENTILE = re.compile(r"p\d+(\.\d+)?")
-# Fewer failures than this share of the operations above a percentile do not change the percentile visibly.
+# If failures are fewer than this share of the operations above a percentile, they hardly change the percentile.
 SHIFT = 0.01
 
 
@@ -37,7 +37,7 @@ class ImportedRun:
     """One run of another tool; figures are in base units, with the names defined in loadstone.results.value."""
 
     values: list[Value] = field(default_factory=list)
-    # None if the file does not name the variant.
+    # The variant's name; None if the file does not state it.
     variant: str | None = None
     repeat: int | None = None
     # Further dimensions that distinguish the run from the other runs in the file.
@@ -48,11 +48,11 @@ class ImportedRun:
     statuses: dict[str, dict[str, int]] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
     series: Series | None = None
-    # In ns, keyed by tag; only used for a tool that was run as a command.
+    # Latency histograms in ns, keyed by tag; only used for a tool that was run as a command.
     histograms: dict[str, Histogram] = field(default_factory=dict)
     end: str = "done"
     start_unix_ns: int | None = None
-    # The value of the last digit of printed latencies, in ns.
+    # The place value of the last digit of printed latencies, in ns.
     step_ns: float = 0.0
     # Whether percentiles cover all operations that were due, whatever their outcome.
     of_all: bool = False
@@ -93,7 +93,7 @@ class ImportedRun:
         return known.get("errors", 0.0), known.get("operations", 0.0)
 
     def add_figure(self, metric: str, value: float | None, unit: str, n: int, resolution: float = 0.0) -> None:
-        """Adds a figure with the value of its last digit. None (the tool could not compute the figure) is ignored.
+        """Adds a figure with the place value of its last digit. None (the tool could not compute it) is ignored.
 
         Raises ValueError if the figure is negative, because a benchmark's figures cannot be negative.
         """

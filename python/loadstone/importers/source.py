@@ -62,7 +62,7 @@ MESSAGE_KEYS = (
 # Keys of the origin of a line: a container, a host or a process.
 ORIGIN_KEY = re.compile(r"(?i).*(?:pod|container|host|unit|identifier|service|instance|node|pid)(?:_?(?:name|id))?")
 JSON_LINE = re.compile(r"\s*\{.*\}\s*")
-# The lines of logrus, slog and Docker's own log, which have a message and another pair.
+# The lines of logrus, slog and Docker's own log, which have a message and at least one other `name=value` pair.
 LOGFMT_PAIR = re.compile(r"([A-Za-z][\w.]*)=(\"(?:[^\"\\]|\\.)*\"|[^\s\"=]*)(?:\s+|$)")
 LOGFMT_LINE = re.compile(rf"(?=.*\b(?:msg|message)=)(?:{LOGFMT_PAIR.pattern}){{2,}}")
 # A string with several lines, as in the output of Ansible.
@@ -107,7 +107,7 @@ class Source:
     documents: list[Any] = field(default_factory=list)
     # The prefix that an unknown log collector put before every line, and that was removed from the text.
     prefix: str = ""
-    # The ends of the figures in lines that can be read only without the text after them, keyed by the line's index.
+    # For each line that can be read only without the text after its figure: the end of the figure, by line index.
     cuts: Mapping[int, int] = field(default_factory=dict)
     # The indices of the lines that an importer reached, whether or not it read them.
     passed: set[int] = field(default_factory=set)
@@ -137,7 +137,7 @@ class Source:
         return [comment for index in sorted(self.used) if (comment := self.split_comment(index)[1])]
 
     def restart(self, cuts: Mapping[int, int]) -> Source:
-        """The source with other cuts, of which nothing has been read yet."""
+        """A copy with other cuts, in which no line counts as read yet."""
         return replace(self, used=set(), documents=[], passed=set(), cuts=cuts)
 
     @property

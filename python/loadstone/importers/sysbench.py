@@ -107,7 +107,7 @@ class SysbenchReport:
     line: int = 0
     version: str = ""
     command: str = ""
-    # Keyed by section and name.
+    # The fields of the report, keyed by section and name.
     fields: dict[tuple[str, str], str] = field(default_factory=dict)
     section: str = ""
     test: str = ""
@@ -121,7 +121,7 @@ class SysbenchReport:
 
     @property
     def is_run(self) -> bool:
-        """Whether it is the output of a run, and not of `prepare`, `cleanup` or `help`."""
+        """Whether this is the output of a run, and not of `prepare`, `cleanup` or `help`."""
         results = any(section not in ("", OPTIONS) for section, _ in self.fields)
         return results or bool(self.intervals) or (OPTIONS, "Number of threads") in self.fields
 
@@ -150,7 +150,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
                 source.used.add(index)
     for report, following in pairwise(reports):
         if not report.is_run:
-            # Its last command belongs to the run that follows.
+            # The last command before a run belongs to that run.
             following.command = following.command or report.command
     reports = [report for report in reports if report.is_run] or reports
     for report in reports:
@@ -238,7 +238,7 @@ def read_report(report: SysbenchReport, source: Source) -> ImportedRun:
     run.facts |= {fact: fields[name] for name, fact in FACTS.items() if name in fields}
     for (section, name), text in report.fields.items():
         if section == OPTIONS and name not in (*FACTS, *SETTINGS):
-            # An option of the test.
+            # This is an option of the test.
             run.facts[f"work.{re.sub(r'[^a-z0-9]+', '_', name.lower()).strip('_')}"] = text
         elif section not in ("", OPTIONS, *LATENCIES) and name not in (*READ, *FILES):
             (run.omitted if name in (*PER_SECOND, *NOT_READ) else run.unknown)[name] = None

@@ -20,7 +20,7 @@ COMMAND = re.compile(r"\bjar\s+\S+\s+((?:teragen|terasort|teravalidate)\s.*)$")
 TIME = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}|\d\d/\d\d/\d\d \d\d:\d\d:\d\d)")
 FORMATS = (("%Y-%m-%d %H:%M:%S,%f", 1e6), ("%y/%m/%d %H:%M:%S", 1e9))
 STAGE = re.compile(r"\bterasort\.(TeraGen|TeraSort|TeraValidate)\b(: done)?")
-# TeraSort prints this after its name, TeraValidate without its name.
+# TeraSort prints this line after its name. If no name precedes the line, TeraValidate printed it.
 SPLITS = re.compile(r"^Spent \d+ms computing base-splits")
 # Hadoop 1 logs through JobClient, and prints each counter on a line with a timestamp.
 RUNNING = re.compile(r"(?:mapreduce\.Job|mapred\.JobClient): Running job: (\S+)")
@@ -121,7 +121,7 @@ def read_job(job: Job, source: Source) -> ImportedRun:
         counters.setdefault(name, value)
     counted = "Map output records" if job.stage == "TeraGen" else "Map input records"
     if counted not in counters:
-        # Another line is repeated in place of this counter.
+        # The number of counters is correct, so another line was repeated in place of this counter.
         raise source.error_at(f"the counters of {job.name} are damaged: they have no {counted}", CUT, job.line)
     rows = counters[counted]
     run.facts["rows"] = rows

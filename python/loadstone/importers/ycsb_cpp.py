@@ -113,7 +113,7 @@ def add_settings(command: str, phase: str, run: ImportedRun) -> None:
     binding = re.search(r"-db +([\w.-]+)", command)
     settings = parse_command(f"ycsb run {binding[1] if binding else 'basic'} {command}")
     if settings is not None:
-        # The limit applies to the second phase only.
+        # `limit.ops` applies only to the second phase.
         limit = parse_whole_number(settings.properties.get("limit.ops", "")) if phase == "Run" else None
         add_facts(replace(settings, phase=None, target=limit or None, text=f"ycsb {command}"), run)
 

@@ -27,7 +27,7 @@ from loadstone.importers.ycsb_command import YcsbCommand, add_facts, parse_comma
 from loadstone.importers.ycsb_status import Status, parse_status, status_series
 from loadstone.results.value import Value
 
-# The values of one metric, keyed by measurement, and the blocks of all metrics.
+# A block has the values of one metric, keyed by measurement. Blocks are keyed by metric.
 Block = Mapping[str, float | None]
 Blocks = Mapping[str, Block]
 OVERALL = "OVERALL"
@@ -216,7 +216,7 @@ def count_measured(block: Block) -> int | None:
 
 
 def is_composed(name: str) -> bool:
-    """Whether the parts of a block's operations are also reported; this includes failed operations (`…-FAILED`)."""
+    """Whether a block describes composed operations, or their failures (`…-FAILED`); their parts are reported too."""
     plain = name.removeprefix(INTENDED)
     return any(plain == operation or plain.startswith(f"{operation}-") for operation in COMPOSED)
 

@@ -65,7 +65,7 @@ def status_series(lines: Sequence[Status]) -> Series | None:
     at, total = 0.0, 0
     for index, line in enumerate(lines):
         if index == 0 and line.seconds == 0:
-            # YCSB prints this line when the status thread starts, after the clients have started.
+            # YCSB prints the first line when the status thread starts, after the clients have started.
             total = line.total
             continue
         length = elapsed_seconds(lines[index - 1] if index else None, line)

@@ -28,8 +28,8 @@ FINDINGS_MAX = 50
 REPEATS_MAX = 1_000
 # The remaining time is estimated from the intervals between the starts of this many trials.
 PACE_TRIALS = 12
-# The number of finished trials that each read checks while the run is measured, and after it has ended. A check takes
-# about a millisecond, so a page opened late uses 1 % of a processor during a trial.
+# The number of finished trials that each read checks: while the run is measured, and after the run has ended. A check
+# takes about a millisecond, so a page opened late uses 1 % of a processor during a trial.
 CHECKED_RUNNING = 10
 CHECKED_ENDED = 300
 
@@ -52,7 +52,7 @@ class FollowedRun:
         self._variants: dict[str, int] = {}
         self._unchecked: dict[str, None] = {}
         self._done = 0
-        # The last result when the current attempt was found.
+        # The latest result at the time when the current attempt was selected.
         self._last: TrialResult | None = None
         self._marked = ""
         self._metric, self._metrics = "", frozenset[str]()
@@ -78,7 +78,7 @@ class FollowedRun:
                 if (result := parse_attempt(line)) is not None:
                     self._take_result(result)
         if len(lines) <= CHECKED_ENDED:
-            # Otherwise, viewers would wait for the first figures.
+            # After a long backlog, the check waits for the next read, so that viewers see the first figures sooner.
             self._check_trials()
         self._find_current()
         if self.current is not None:
@@ -230,7 +230,7 @@ class FollowedRun:
         remaining = self.count_planned() - len(self.results)
         if not steps or not remaining:
             return None
-        # The current trial began about one step after the last one, and its end is at most one step away.
+        # The current trial began about one step after the last finished trial began, and takes about one step.
         pace = median(steps)
         elapsed = (now_unix_ns - starts[-1]) / 1e9 - pace
         return max(pace * remaining - min(max(elapsed, 0), pace), 0)

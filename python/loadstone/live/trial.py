@@ -64,7 +64,7 @@ class Steps:
 
     counts: dict[tuple[str, str], int] = field(default_factory=dict)
     latencies: dict[tuple[str, str], Histogram] = field(default_factory=dict)
-    # The samples of the histograms for metrics, with the counts at which they were computed.
+    # For metrics: the samples computed from each histogram, and the number of operations at that time.
     rendered: dict[tuple[str, str], tuple[int, Sequence[Any]]] = field(default_factory=dict)
 
     def add_outcome(self, outcome: Outcome, histogram: Histogram) -> None:

@@ -84,8 +84,8 @@ class Observer:
 
     def begin_phase(self, name: str) -> HostSample:
         """Takes a sample, with a census of all processes, that begins the phase `name` and ends the previous phase."""
-        # The census precedes the sample, so a server's child that exits in between counts twice for the lab, but never
-        # as another program.
+        # The census precedes the sample. If a server's child exits between the two, its CPU time counts twice as the
+        # lab's, but never as another program's.
         counted = take_census((pid for pid, _ in self._watched.values()), self._proc)
         sample = replace(self._read_sample(), mark=name, census=counted)
         self._store_sample(sample)

@@ -18,7 +18,7 @@ from loadstone.observe.summary import ELAPSED_NS_MIN, SERVER
 from loadstone.observe.traffic import Traffic
 from loadstone.results.value import Value
 
-# Reads the pauses in a garbage collection log after a position: their number, their total ns, the end of the log.
+# Reads the pauses after a position in a garbage collection log: their number, their total ns, and the log's new end.
 Collections = Callable[[Path, int], tuple[int, int, int]]
 
 
@@ -140,7 +140,7 @@ class ServerObserver:
         return {name: use.last.pids for name, use in self._use.items()}
 
     def _read_level(self, server: Watched) -> Level | None:
-        """The current level of a server; None if it has exited."""
+        """The current counters and memory of a server; None if it has exited."""
         processes = process_tree(server, self.proc)
         if not processes:
             return None

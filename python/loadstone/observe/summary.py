@@ -46,7 +46,7 @@ Figure = tuple[str, float, str]
 
 
 def processor_figures(window: Window) -> Iterator[Figure]:
-    """The shares of CPU time that were busy, waiting for I/O, stolen by a hypervisor, or used by other processes."""
+    """The shares of CPU time that was busy, waiting for I/O, stolen by a hypervisor, or used by other processes."""
     ticks = sum(window.ticks.values())
     if ticks >= TICKS_MIN:
         steal = window.ticks["steal"]
@@ -59,7 +59,7 @@ def processor_figures(window: Window) -> Iterator[Figure]:
     family = after.family_ticks_since(before) if before and after else None
     if before and after and family is not None and ticks >= TICKS_MIN:
         # The two censuses cover all work in the window. A server counts the work of its children only when they exit,
-        # so samples would attribute that work to the wrong pair.
+        # so samples would attribute that work to the wrong part of the window.
         used = sum(window.ticks[column] for column in BY_SOMEBODY)
         yield "cpu.others", max(used - family - after.kernel_ticks_since(before), 0) / ticks, "share"
     elif attributed.all >= TICKS_MIN:

@@ -1,7 +1,7 @@
 """A window: the increases of counters between successive samples, and the extremes of levels.
 
-Pairs of samples are added up and not stored, so a day of samples fits in memory. A reset counter, an unplugged device
-or an exited process affects only one pair.
+Samples are accumulated rather than stored, so a day of samples fits in memory. A reset counter, an unplugged device or
+an exited process affects only one pair of successive samples.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ class Usage:
 
 @dataclass
 class Attribution:
-    """The ticks in the pairs of samples for which all work of the lab and the watched processes is known."""
+    """CPU ticks, counted only over pairs of successive samples in which the CPU time of the lab and of every watched
+    process is known."""
 
     all: int = 0
     used: int = 0

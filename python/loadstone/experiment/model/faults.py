@@ -52,7 +52,7 @@ def parse_instant(value: Any) -> str:
 
 
 def seconds_of(written: str, window_s: float) -> float:
-    """The instant that `parse_instant` returned, in seconds since the start of a window."""
+    """Converts an instant that `parse_instant` returned to seconds since the start of a window."""
     if match := FRACTION.fullmatch(written):
         return window_s * int(match[1]) / int(match[2])
     return parsing.parse_share(written) * window_s if written.endswith("%") else parsing.parse_seconds(written)

@@ -97,7 +97,7 @@ def as_overlay(node: Schema) -> Schema:
         result["properties"] = {key: allow_null(as_overlay(value)) for key, value in node["properties"].items()}
     if isinstance(node.get("additionalProperties"), dict):
         result["additionalProperties"] = allow_null(as_overlay(node["additionalProperties"]))
-    # Each alternative of `oneOf` only requires a key, and a scale may omit any key.
+    # The alternatives of `oneOf` only require keys, and a scale may omit any key, so `oneOf` is dropped.
     result.pop("oneOf", None)
     if "anyOf" in node:
         result["anyOf"] = [as_overlay(alternative) for alternative in node["anyOf"]]

@@ -131,7 +131,7 @@ def parse_number(value: Any) -> float:
     return float(value)
 
 
-# The engine's limit (`Pace` in crates/load).
+# The highest rate that the engine accepts (`Pace` in crates/load), op/s.
 RATE_MAX = 1_000_000_000
 # A rate with its unit.
 PER_SECOND = re.compile(r"\s*([0-9][0-9,_]*(?:\.[0-9]+)?)\s*ops?/s\s*")

@@ -40,7 +40,7 @@ class Vary(FilePart):
         return {**self.matrix, **{dimension: tuple(names) for dimension, names in self.named.items()}}
 
     def settings_at(self, point: Mapping[str, Value]) -> dict[str, Value]:
-        """The values set by the names at a point."""
+        """The values that the named settings at a point set for templates."""
         settings: dict[str, Value] = {}
         for dimension, names in self.named.items():
             settings |= names.get(str(point.get(dimension)), {})

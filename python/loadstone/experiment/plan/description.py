@@ -211,7 +211,7 @@ def describe_comparison(plan: Plan) -> str:
 
 
 def is_of_work(variant: Variant, key: str) -> bool:
-    """Whether a key of the experiment file affects the work: a tool that creates its clients ignores the keys."""
+    """Whether a key of the experiment file affects the work. A tool that creates the clients ignores most keys."""
     kind = kind_of(variant)
     return kind.clients or key in kind.passed or variant.store in describe_engine().stores
 

@@ -86,7 +86,7 @@ def draw_instants(fault: PlannedFault, seed: int, repeat: int) -> Draw:
 
 
 def value_within(span: tuple[float, float], turns: float) -> float:
-    """The value in a span at a relative position: the fractional part of `turns`."""
+    """The value at a relative position in a span; the position is the fractional part of `turns`."""
     return span[0] + turns % 1.0 * (span[1] - span[0])
 
 

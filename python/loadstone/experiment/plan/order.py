@@ -18,7 +18,7 @@ SEEDS = 1 << 64
 
 
 def draw_key(config: Mapping[str, Scalar]) -> str:
-    """The key of a variant in the draw, which does not depend on the variant's position in the file."""
+    """The key by which a variant's place is drawn; it does not depend on the variant's position in the file."""
     return json.dumps(dict(config), sort_keys=True, separators=(",", ":"))
 
 

@@ -75,7 +75,7 @@ class Variant:
 
     @property
     def loading(self) -> Variant:
-        """The variant with the clients and properties of the load."""
+        """A copy of the variant, with the number of clients and the properties for the load phase."""
         own = {**self.store_properties, **self.load_properties}
         return replace(self, clients=self.load_clients, store_properties=own)
 

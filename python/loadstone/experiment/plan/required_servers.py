@@ -11,7 +11,7 @@ from loadstone.experiment.model.system import ATTACH_COMMANDS, OVER, Over, Start
 from loadstone.experiment.model.values import Scalar
 from loadstone.format import parsing
 
-# YCSB's default.
+# YCSB's default table.
 TABLE = "usertable"
 
 

@@ -47,7 +47,7 @@ def shape_tree(tree: MappingNode) -> Shaped:
     """The model of a tree."""
     repeats = tree.entries.get("repeats")
     if isinstance(repeats, Scalar) and repeats.value is not None:
-        # `at_most` then defaults to the same number.
+        # A single number is `at_least`; `at_most` then defaults to the same number.
         tree = replace(tree, entries={**tree.entries, "repeats": MappingNode.from_entry("at_least", repeats)})
     mistakes: list[Mistake] = []
     lost: set[Path] = set()
@@ -69,7 +69,7 @@ def shape_tree(tree: MappingNode) -> Shaped:
             wrong = {path[:1] if path[0] in ("faults", "rate") else path for path in wrong}
             for path in sorted(wrong, key=len, reverse=True):
                 remove_value(document, path)
-            # The next round requires these keys.
+            # The model requires these keys, so the next round needs at least a minimal value for each.
             for key, minimal in REQUIRED.items():
                 if not document.get(key):
                     lost.add((key,))
@@ -78,13 +78,13 @@ def shape_tree(tree: MappingNode) -> Shaped:
 
 
 def plain_values(node: Node, path: Path, mistakes: list[Mistake], lost: set[Path]) -> Any:
-    """The tree as dicts, lists and values. A null value counts as not set; ambiguous words are recorded as lost."""
+    """The tree as dicts, lists and values. Null counts as not set. Adds the paths of unusable values to `lost`."""
     if isinstance(node, Items):
         return [plain_values(item, (*path, i), mistakes, lost) for i, item in enumerate(node.items)]
     if isinstance(node, MappingNode):
         every = {key: plain_values(item, (*path, key), mistakes, lost) for key, item in node.entries.items()}
         if path == ("systems",):
-            # A system needs no keys.
+            # A system needs no keys, so its value may be null.
             return {key: {} if item is None else item for key, item in every.items()}
         return {key: item for key, item in every.items() if item is not None}
     if isinstance(node.value, Unclear):

@@ -99,7 +99,7 @@ def guarantees_by_dimension(context: Context) -> dict[str, tuple[str, ...]]:
         if (key := str(entry.path[-1])) in GUARANTEES:
             sets = (*sets, GUARANTEES[key])
         for name in template.template_names(entry.text) if sets else ():
-            # A command that contains the system's name uses it to choose a store; its work must still be the same.
+            # If a command contains the system's name, only its text may differ between systems; the work must be equal.
             of_command = COMMAND_TEXTS if name == "system" and "command" in entry.path else sets
             guarantees.setdefault(name, {}).update(dict.fromkeys(of_command))
     for dimension, settings in context.experiment.vary.named.items():

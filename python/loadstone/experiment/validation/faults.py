@@ -169,7 +169,7 @@ def check_servers(context: Context, path: Path, fault: FaultKeys) -> None:
 
 
 def check_started(context: Context, path: Path, fault: FaultKeys, name: str, start: Start) -> None:
-    """Checks the servers of a fault in every variant, if the system's current state does not define roles."""
+    """Checks the servers of a fault in every variant, unless the system's roles depend on its current state."""
     system = registry.load_system(start.system) if start.system in registry.SYSTEMS else None
     if system is None or start.nodes is None or type(system).find_roles is not System.find_roles:
         return
@@ -271,7 +271,7 @@ def check_window(context: Context, path: Path, fault: FaultKeys, kinds: set[str]
         )
         hint = f"set `measure.duration` to {format_seconds(needed_s)} or more, or an earlier `at.to`"
         context.add_mistake((*path, "at"), f"{message}, but the window is {format_seconds(duration_s)}", hint)
-    # The number of windows before the fault that an estimate of the noise needs.
+    # The number of windows before the fault that are needed to estimate the noise.
     windows = {**DEFAULTS[UNSTEADY], **context.experiment.checks.get(UNSTEADY, {})}["windows"]
     for window_s, least in ((recovered.window, ""), (shortest_window(context, recovered.window), LEAST)):
         windows_s = round(windows * window_s, 6)
@@ -291,7 +291,7 @@ def check_window(context: Context, path: Path, fault: FaultKeys, kinds: set[str]
 
 
 def shortest_window(context: Context, window_s: float) -> float:
-    """The length of the windows before the fault at the lowest rate, in s, if `window_s` is requested."""
+    """The length of the windows at the lowest rate, in s: `window_s`, or longer to contain enough operations."""
     rates = context.dimensions.get("rate", (context.experiment.constant_rate,))
     known = [float(rate) for rate in rates if isinstance(rate, int | float) and rate > 0]
     return max(window_s, WINDOW_NS_MIN / 1e9, OPERATIONS_MIN / min(known) if known else 0.0)

@@ -106,7 +106,7 @@ def check_pilot(context: Context, measure: Measure) -> None:
 
 
 def check_repeats(context: Context) -> None:
-    """Checks that the bounds are in order and have an effect."""
+    """Checks that the bounds on repeats are in order and have an effect."""
     repeats = context.experiment.repeats
     # A search has separate defaults.
     is_given = context.is_valid("repeats") and context.experiment.find is None

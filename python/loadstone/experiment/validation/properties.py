@@ -28,7 +28,7 @@ def check_systems(context: Context) -> None:
     for system, entry in systems.items():
         path = ("systems", system)
         first = next(iter(usable))
-        # Work that needs no store has a store with the name of the workload kind.
+        # For work that needs no store, the name of the workload kind takes the place of the store's name.
         only = first if len(usable) == 1 or first not in describe_engine().stores else system
         started = entry.start.system if entry.start is not None and entry.start.system in every else only
         store = entry.store or (system if system in every else started)
@@ -89,7 +89,7 @@ def check_store_property(context: Context, path: Keys, store: str, key: str) -> 
     elif key in KEYS:
         context.add_mistake(path, f"{key} is not a property of a store", f"write `{KEYS[key]}`")
     elif key in describe_engine().properties and key not in OF_A_COMMAND | OF_A_STORE:
-        # The sides would do different work.
+        # If systems set this property, they would do different work.
         context.add_mistake(path, f"{key} is a property of the workload", "write it in `workload: {properties: …}`")
     elif key in OF_A_STORE:
         return

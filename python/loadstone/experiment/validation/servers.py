@@ -85,7 +85,7 @@ def complete_start(context: Context, path: Keys, system: SystemKeys, start: Star
         over = over.model_copy(update={"nodes": str(below.nodes[0]) if over.nodes is None else over.nodes})
     settings = start.settings
     if over is not None and "mode" not in settings and not (nodes.isdigit() and nodes != "1"):
-        # By default, a single node would be standalone.
+        # By default, a system with a single node would run in standalone mode.
         settings = {**settings, "mode": "distributed"}
     has_tables = recreates_tables(kind)
     if system.fresh == "table" and not has_tables:

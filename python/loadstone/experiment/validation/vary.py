@@ -153,7 +153,7 @@ def dimensions_of_keys(context: Context) -> dict[str, tuple[str, ...]]:
 
 
 def with_names(vary: Vary, dimension: str, names: tuple[str, ...]) -> Vary:
-    """`vary` with a dimension whose values are all of these names, unless the file already varies it."""
+    """Adds a dimension to `vary` whose values are these names, unless the file already varies that dimension."""
     include = vary.include
     if dimension in vary.matrix or dimension in vary.zip:
         crossed = (*vary.matrix.get(dimension, ()), *vary.zip.get(dimension, ()))
