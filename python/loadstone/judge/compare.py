@@ -80,7 +80,7 @@ class Comparer:
                 comparison, self.count_failures(comparison, tested.pair), tested.pair, self.rank_invalid
             )
             if comparison.claim == "unranked" and not exploratory:
-                # The claim needs a figure that is known only as a bound.
+                # There is no claim, because a figure that it needs is known only as a bound.
                 finding = Finding(
                     errors.NAME, Severity.UNCHECKED, comparison.why, BOUND_HINT, tested.pair.trials, metric
                 )

@@ -299,7 +299,8 @@ class Judgement:
         return f"{every - lacking} of {every} checks ran in full" if lacking else ""
 
     def lower_bounds(self, cell: Cell) -> Cell:
-        """The lower bounds of a latency that the engine's lateness increased; the cell itself without an increase."""
+        """The lower bounds of a latency that the engine's lateness increased; the cell itself if the latency was not
+        increased."""
         lower = self.cells.get((cell.variant, lower_name(cell.metric))) if is_latency(cell.metric) else None
         if lower is None or lower.bound or lower.withheld or cell.bound:
             return cell

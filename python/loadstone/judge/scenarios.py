@@ -32,9 +32,9 @@ class Scenario:
 
     kind: Kind
     sides: Sides
-    # Whether each end of the ratio's interval is open (low, high), as a side may be faster by any factor.
+    # Whether each end of the ratio's interval is open (low, high), because a side may be faster by any factor.
     unlimited: tuple[bool, bool] = (False, False)
-    # The side whose figures differ from the measured ones, if only one does: 0 for the baseline.
+    # The number of the side (0 for the baseline) whose figures differ from the measured figures, if only one side's do.
     side: int | None = None
     # The excluded repeats of each side.
     without: tuple[set[int], set[int]] = field(default_factory=lambda: (set(), set()))

@@ -72,7 +72,7 @@ def run(
     within `timeout` seconds.
     """
     if injector is not None:
-        # The engines then start at a future instant, which the lab learns in advance.
+        # With an injector, the engines start at a future instant, which the lab learns in advance.
         spec = {**spec, "wait_for_start": True}
     started = None if injector is None else partial(begin_faults, injector, spec["warmup_seconds"])
     until = spec["until"]

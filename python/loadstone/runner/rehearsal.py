@@ -39,7 +39,7 @@ PORT_MAX = 65_535
 LOAD_CLIENTS = 32
 # Faults during which servers do not answer, so that clients wait until they time out.
 SILENT = ("pause", "cut")
-# There is no advice about loads shorter than this number of seconds.
+# Load phases shorter than this number of seconds cause no warning.
 SHORT_SECONDS = 60.0
 
 
@@ -75,7 +75,7 @@ def errors(checks: Iterable[Callable[[], object]]) -> dict[str, LoadstoneError]:
 def raise_all(failures: dict[str, LoadstoneError]) -> None:
     """Raises one error that prints all errors, each with its hint."""
     if failures:
-        # The printed form of an error adds a prefix and a suffix, which the last error provides.
+        # Printing the combined error adds `error: ` at its beginning, and the hint of the last error at its end.
         _, last = failures.popitem()
         raise LoadstoneError("\n".join([*failures, f"error: {last.args[0]}"]).removeprefix("error: "), last.hint)
 

@@ -167,7 +167,7 @@ class RunServers(AbstractContextManager["RunServers"]):
     """All servers of one run."""
 
     def __init__(self, root: Path | None = None, open_spread: SpreadOpener | None = None) -> None:
-        """Keeps the servers' state below `root`, or where `loadstone systems` keeps it.
+        """Keeps the servers' state below `root`; without `root`, in the directory that `loadstone systems` uses.
 
         `open_spread` opens systems whose nodes run on hosts of the fleet.
         """

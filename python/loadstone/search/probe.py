@@ -54,7 +54,8 @@ class Probe:
 
     @cached_property
     def usable(self) -> list[ProbeSample]:
-        """The samples with figures of the system. Without late and sparse trials, only good ones would remain."""
+        """The samples with figures of the system. Late and sparse trials are included, because the selection would
+        otherwise favour good figures."""
         return [sample for sample in self.samples if sample.late or sample.sparse or not sample.invalid]
 
     @cached_property

@@ -151,7 +151,7 @@ def profile_operations(command: str) -> list[str]:
 
 
 def command_operations(command: str) -> list[str]:
-    """The operations of a command, in lower case; none if it has templates in their place."""
+    """The operations of a command, in lower case; none if the command has templates instead of operations."""
     text = re.sub(r"\s*([(),=])\s*", r"\1", command.strip().lower())
     operation = text.partition(" ")[0]
     if operation == "user" or "{" in operation:
@@ -445,7 +445,8 @@ def run_spec(variant: Variant, measure: Measure, directory: Path, seed: int) -> 
 
 
 def figures(phase: EngineLaunch, launched: Sequence[EndedLaunch]) -> Iterator[Value]:
-    """The partitions written before the reads, starting at the first partition, and the reads that found no row."""
+    """The number of partitions written before the reads, starting at the first partition, and of reads that found no
+    row."""
     last = launched[-1]
     if last.name == "load":
         population = last.spec["work"]["population"]["sequence"]["last"]

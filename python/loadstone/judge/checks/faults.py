@@ -30,7 +30,7 @@ CLOSED = "a closed loop has no due times: an outage counts once for each client,
 
 
 def has_fault(trial: TrialResult) -> bool:
-    """Whether a fault was requested; the twin only has the fault `none`."""
+    """Whether a fault was requested; the twin (the same trial without a fault) has only the fault `none`."""
     return any(fault.kind != NONE for fault in trial.faults)
 
 

@@ -168,7 +168,7 @@ def check_clients(trial: TrialResult, settings: Settings) -> Looks:
 
 
 def clients_decided(trial: TrialResult) -> bool:
-    """Whether the figures already cover the content of the engine's note."""
+    """Whether the trial has the figures that make the engine's note redundant."""
     return figures.operation_share(trial, "late.client") is not None
 
 
@@ -303,7 +303,7 @@ def is_networked(trial: TrialResult) -> bool:
 
 
 def generator_decided(trial: TrialResult) -> bool:
-    """Whether the figures already cover the content of the engine's note."""
+    """Whether the trial has the figures that make the engine's note redundant."""
     known = ("executor.busy_max", "cpu.engine_share") if is_networked(trial) else ("driver",)
     return figures.operation_share(trial, "late.generator") is not None and any(
         trial.value(name) is not None for name in known
