@@ -1,4 +1,4 @@
-"""DFSIO on local files: Hadoop's command line, and damaged files and disks."""
+"""DFSIO on local files: it accepts Hadoop's command line, and detects damaged files and faulty disks."""
 
 from __future__ import annotations
 

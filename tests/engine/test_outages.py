@@ -1,4 +1,4 @@
-"""Outages on a real engine: the failures and their times, compared with a simple simulation.
+"""During an outage, a real engine reports the failures, and their times, that a simple simulation predicts.
 
 A small server refuses connections, or reads nothing, for a time. In `make soak` (LOADSTONE_OUTAGES=all) outages last up
 to 30 s, with up to 2,000 clients.

@@ -1,4 +1,4 @@
-"""fio, as a workload kind and as a command: its figures by job, and its failures."""
+"""fio as a workload kind and as a command: each job has its figures, and failures are reported."""
 
 from __future__ import annotations
 

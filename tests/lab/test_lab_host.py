@@ -1,4 +1,4 @@
-"""Runs that share a host, and runs resumed on a changed host."""
+"""Runs cannot measure on one host at the same time; a run that is resumed on a changed host is reported."""
 
 from __future__ import annotations
 

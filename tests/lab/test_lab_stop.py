@@ -1,4 +1,4 @@
-"""The reason why a run stops, with fake trials, including variants without a figure."""
+"""With fake trials, a run stops for the right reason, even if variants have no figure."""
 
 from __future__ import annotations
 

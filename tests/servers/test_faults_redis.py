@@ -1,4 +1,5 @@
-"""Faults of a real Redis in an experiment: the record in the results, lost writes, and a killed lab."""
+"""Injects faults into a real Redis during an experiment: they are recorded, writes are lost or not, and a killed lab is
+cleaned up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stores that reach a server, tested on the real server through its life.
+"""Stores that connect to a server, tested on a real server that is killed, paused and restarted.
 
 Each store is an entry of `STORES` (networked_support.py). The test starts its server and runs the cases of
 `crates/stores/tests/networked` on it. Then the engine's binary runs while the server is killed, paused and restarted,

@@ -1,4 +1,4 @@
-"""Scenarios with drift within the trials. The truth is the steady level, which the means need not show."""
+"""Scenarios with drift within the trials. The true figure is the steady level, which can differ from the means."""
 
 from __future__ import annotations
 

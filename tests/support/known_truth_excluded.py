@@ -1,4 +1,5 @@
-"""Scenarios in which a few repeats are disturbed, or every repeat slightly, and the disturbance decides."""
+"""Scenarios in which a few repeats are disturbed, or all repeats slightly, so that the disturbance decides the
+claim."""
 
 from __future__ import annotations
 

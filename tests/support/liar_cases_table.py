@@ -1,4 +1,5 @@
-"""Attacks on the table of scenarios: failures, drift, unknown facts, runs by day, searches with failing servers."""
+"""Cases designed to make the table of scenarios wrong: failures, drift, unknown facts, runs on different days, searches
+with failing servers."""
 
 from __future__ import annotations
 

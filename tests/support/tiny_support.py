@@ -1,4 +1,4 @@
-"""The system of tiny servers, below a separate root and through the command line."""
+"""Runs the system of tiny servers through the command line, with its files below a separate root."""
 
 from __future__ import annotations
 
