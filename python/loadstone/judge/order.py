@@ -189,7 +189,7 @@ def position_findings(pair: Pair, results: ResultSet) -> Iterator[Finding]:
 
 
 def carryover_findings(pair: Pair, results: ResultSet) -> Iterator[Finding]:
-    """A finding if one side is slower or faster directly after the other side, and the other side is not.
+    """A finding if one side is slower or faster when it runs directly after the other side, but not vice versa.
 
     In random order, an effect on both sides is noise. An effect on one side only (a carryover, as in crossover trials)
     is a bias: it changes the ratio. The trials of each side after the same side are compared with its trials after

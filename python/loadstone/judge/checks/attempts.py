@@ -107,7 +107,7 @@ def find_unavailable_checks(trial: TrialResult, missing: Sequence[NotLooked]) ->
 
 
 def find_missing_repeats(trials: Sequence[TrialResult], missing: Sequence[str]) -> Iterator[Finding]:
-    """A finding on planned repeats that are missing from a variant with other repeats."""
+    """A finding on planned repeats that are missing, for a variant of which other repeats exist."""
     message = f"{len(missing)} of {units.count_noun(len(trials) + len(missing), 'planned repeat')} are missing"
     yield Finding(INCOMPLETE, Severity.SUSPECT, message, RESUME, tuple(missing))
 

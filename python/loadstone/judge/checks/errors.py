@@ -27,7 +27,7 @@ MISSING_COPY_HINT = "repair the keyspace (`nodetool repair`) after a change of i
 FIRST = ", the first: "
 # The engine's note on reads of rows that were never written.
 MISSING_ROWS = "missing-rows"
-# The engine's note on the servers that the cluster considered down: a phrase of its message, and its name.
+# The engine's note on servers that the cluster considered down: a phrase in the note's message, and the note's name.
 DOWN = "considered down"
 SERVER_EVENTS = "server-events"
 

@@ -31,7 +31,7 @@ LIMITS = {"read": "device_read_bps", "write": "device_write_bps", "append": "dev
 VERBS = {"read": "read", "write": "wrote", "append": "appended"}
 # Two repeats are the same run if they have this many equal figures, one of them with this many digits.
 FIGURES_MIN, DIGITS_MIN = 3, 9
-# In this many repeats, a figure with this many digits is not constant by chance.
+# In at least this many repeats, a figure with at least this many digits is not constant by chance.
 CONSTANT_MIN, CONSTANT_DIGITS_MIN = 3, 5
 # A measured rate that is at least this many times its resolution varies between repeats.
 ROUND_STEPS_MIN = 1000

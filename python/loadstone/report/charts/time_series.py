@@ -61,7 +61,8 @@ def select_series(view: View) -> ChartedSeries:
 
 
 def choose_variants(view: View, fitting: Sequence[VariantKey]) -> list[VariantKey]:
-    """As many variants as fit: for a search, the loads nearest to its answer; else variants spread over all."""
+    """As many variants as fit: for a search, the loads nearest to its answer; else, an even selection of all
+    variants."""
     answers = {
         search.context: search.outcome.load
         for search in view.judgement.searches
