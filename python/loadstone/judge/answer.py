@@ -110,7 +110,7 @@ def name_knees(curves: Sequence[Curve]) -> list[str]:
 
 
 def count_curves(curves: Sequence[Curve], every: int) -> str:
-    """These curves as a part of all curves, in words: `all 12 curves`, `3 of 12 curves`."""
+    """The number of these curves among all curves, in words: `all 12 curves`, `3 of 12 curves`."""
     return f"all {every} curves" if len(curves) == every else f"{len(curves)} of {every} curves"
 
 

@@ -16,7 +16,7 @@ from loadstone.statistics.estimate import Estimate
 from loadstone.statistics.intervals import summarize_samples
 from loadstone.statistics.percentile import Bound, weakest_bound
 
-# The widest bucket of a histogram with three significant digits, as a share of the value: values have 11 bits.
+# The maximum width of a bucket, as a share of its value, in histograms with three significant digits (11 bits).
 BUCKET = 2.0**-10
 
 

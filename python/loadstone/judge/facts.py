@@ -71,7 +71,7 @@ DURABILITY = "durability"
 GUARANTEES = (DURABILITY, "replication", "replication_acknowledged", "consistency")
 # If these facts differ, the figures measure different quantities.
 ARITHMETIC = ("work", "loop", "rate", "latency")
-# The names of facts whose identifier is not clear enough.
+# Readable names for facts whose identifiers are not clear enough.
 NAMES = {
     "cpu_model": "processor",
     "cpus": "number of processors",

@@ -151,7 +151,7 @@ class Curve:
 class Search:
     """One search for the load of one variant."""
 
-    # All dimensions except the searched one.
+    # All dimensions except the searched dimension.
     context: VariantKey
     rule: Rule
     # The samples of each load, in the order of the trials.

@@ -25,7 +25,7 @@ AHEAD, AHEAD_SHARE = 2, 0.25
 OVERLAP_MIN = 0.25
 # The minimum number of blocks in which each side ran first.
 POSITION_MIN = 2
-# The minimum number of trials of each side directly after the same side, and directly after the other side.
+# The minimum number of each side's trials that directly follow a trial of the same side, and of the other side.
 AFTER_MIN = 3
 POSITION_HINT = "a trial changes the conditions of the next trial: restore them with a command before each trial"
 DAYS = "a difference between days would look the same"
@@ -137,7 +137,7 @@ def list_separate_hours(starts: Sequence[Sequence[int] | None]) -> list[str]:
 
 def have_overlapped(pair: Pair) -> bool:
     """Whether runs of the two sides overlapped for more than OVERLAP_MIN of the shorter run; in one run, whether trials
-    did so in most blocks, because a clock may have been set back once."""
+    overlapped in most blocks, since a clock may have been set back once."""
     windows = [
         [
             (trial.repeat, trial.start_unix_ns, trial.start_unix_ns + length)

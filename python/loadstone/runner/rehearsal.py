@@ -144,7 +144,7 @@ def addresses(variant: Variant, how: Attached | None) -> Iterator[tuple[str, int
 def check_reachable(store: str, host: str, port: int) -> None:
     """Connects to a server. Raises LoadstoneError if it does not accept connections."""
     if not 1 <= port <= PORT_MAX:
-        # The operating system's resolver would use a different port.
+        # The operating system's resolver would accept a port above the maximum, but use a different port.
         hint = f"correct the address of {store}: the highest port is {PORT_MAX}"
         raise LoadstoneError(f"there is no port {port}", hint)
     try:
@@ -163,7 +163,8 @@ def check_start(variant: Variant, start: StartRequest) -> None:
     if running.system.runs_in_java:
         jvm.find_java()
     if known is not None or start.isolated:
-        # This run takes over or stops a system that an earlier run left running. Isolated addresses do not exist yet.
+        # This run takes over or stops a system that an earlier run left running. The addresses of isolated nodes do not
+        # exist yet.
         return
     address = describe_engine().address_properties(variant.store)
     if address is None or variant.servers is None or start != getattr(variant.servers.how, "system", None):

@@ -63,7 +63,8 @@ class TrialServers:
     waited: settling.Waited | None = None
 
     def site(self, journal: Path) -> Site:
-        """The servers as a site for faults; `journal` records how to undo faults on servers that the user runs."""
+        """The site that injects faults into these servers; `journal` records how to undo faults on servers that the
+        user runs."""
         if self.hosts is not None:
             return AttachedSite(self.hosts, journal)
         running = self.stack.last

@@ -81,7 +81,8 @@ def is_requested(trial: TrialResult, note: Note) -> bool:
 
 
 def find_interrupted(trials: Sequence[TrialResult], of_side: int, elsewhere: int) -> Iterator[Finding]:
-    """Attempts at a variant that the user interrupted; a few are considered an accident.
+    """A finding on attempts at a variant that were interrupted by the user; a few interruptions are considered an
+    accident.
 
     `of_side`: the interruptions at all variants with the same compared value; `elsewhere`: the largest number for any
     other value.
@@ -191,7 +192,7 @@ def failures_reverse_claim(
     the medians swap, or if a rank test, which accepts infinities (Mann and Whitney, Ann. Math. Statist. 18, 1947),
     finds a difference without the failures but not with them.
     """
-    # Imported late: it takes nearly a second of CPU time, and few trials fail.
+    # The import is delayed, because it takes nearly a second of CPU time, and few trials fail.
     from scipy.stats import mannwhitneyu
 
     with_worse, with_better = [*worse, *[worst] * failed[0]], [*better, *[worst] * failed[1]]

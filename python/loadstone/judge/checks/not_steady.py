@@ -84,7 +84,7 @@ def window_levels(series: Series, settings: Settings) -> Levels:
     """The levels of throughput and of the compared percentiles in each part of the window; levels of 0 are omitted.
 
     Throughputs can be added, so their level is the mean, weighted by the lengths of the intervals. Percentiles have
-    outliers, so their level is the geometric mean. A median would miss a change in less than half of a part.
+    outliers, so their level is the geometric mean. A median would miss a change that affects less than half of a part.
     """
     rates = split_window([*zip(series.throughput, series.length_seconds, strict=True)])
     levels = {(THROUGHPUT, part): (fmean(*zip(*a, strict=True)), fmean(*zip(*b, strict=True))) for part, a, b in rates}

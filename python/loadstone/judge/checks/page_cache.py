@@ -18,7 +18,7 @@ HINT = (
 
 # A smaller share from the device is treated as this share, so that the printed "at least" is still true.
 LEAST = 0.001
-# A smaller number of reads from the device is printed as none.
+# If the device served fewer reads than this, the message states that it served none.
 HALF_READ = 0.5
 
 

@@ -30,7 +30,7 @@ RATE_HINT = (
 FEW_CLIENTS = 33
 # If a larger share of operations is late, their bursts change the load itself.
 FAR = 0.1
-# Pauses of the engine for at least this share of the window are the cause of its lateness.
+# If the engine had no processor for at least this share of the window, this is the cause of its lateness.
 HELD_SHARE = 0.05
 # If the engine's own time is a larger share of the total, it is not known precisely enough.
 HALF = 0.5
@@ -265,7 +265,8 @@ def check_driver_time(trials: Sequence[TrialResult], settings: Settings) -> Iter
 
 
 def engine_overhead(trials: Sequence[TrialResult]) -> tuple[float, float]:
-    """The engine's own time for an operation of an embedded store in a closed loop (0 if unknown), and the total, ns.
+    """The engine's own time for an operation of an embedded store in a closed loop (0 if unknown), and the operation's
+    total time, ns.
 
     The driver is probed on the null store before each trial. Disturbances can only make a probe longer, so the
     shortest probe of the variant is compared with the median of the variant's times per operation.

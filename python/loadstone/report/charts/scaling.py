@@ -345,7 +345,7 @@ def failing_rows(view: View, line: Line, metric: str) -> Iterator[Row]:
     """The points at which operations failed; their value is None if the latency is infinite."""
     for load, key in line.variants.items():
         text, cell = share_failed(view, key), view.cell(key, metric)
-        # In a search, the objective decides on failures.
+        # In a search, the objective decides whether failures matter.
         if not text or cell is None or cell.withheld or line.search is not None:
             continue
         known = cell.bound != "failed" and finite(cell.estimate.value)

@@ -22,7 +22,7 @@ from loadstone.results.trial_result import Series
 
 # The maximum number of lines in all panels together.
 LINES_MAX = 60
-# Between lines closer than this ratio, there is no room for a name.
+# Between two lines whose values are closer than this ratio, there is no room for a name.
 APART = 4
 # An interval is marked if garbage collectors pause for at least this share of it.
 PAUSED_MIN = 0.02

@@ -22,7 +22,7 @@ ANY = re.compile(b"")
 READ_BYTES = 16 << 20
 # The minimum number of gaps from which a period is computed.
 GAPS_MIN = 2
-# Starts closer together than this count as one start.
+# Starts of an activity that are closer together than this count as one start.
 TOGETHER_S = 1.0
 PERIOD = "_period_seconds"
 

@@ -299,7 +299,7 @@ class RunningSystem:
         return self.system.client_environment(self.place, self.plan)
 
     def data_directories(self) -> Sequence[Path]:
-        """The directories of its data on this host."""
+        """The directories on this host with the system's data."""
         return self.system.data_directories(self.place, self.plan)
 
     def server_version(self) -> str:

@@ -190,7 +190,7 @@ def encryption_settings(place: Place, plan: SystemPlan) -> dict[str, Any]:
     files = tls.tls_directory(place)
     common = {"enabled": True, "optional": True, "require_client_auth": False}
     if release_line(plan) == "4.0":
-        # Nodes verify no clients, so the store of trusted certificates may be the keystore.
+        # Nodes do not verify clients, so the keystore can also serve as the store of trusted certificates.
         keystore = {"keystore": str(files / "node.p12"), "keystore_password": KEYSTORE_PASSWORD, "store_type": "PKCS12"}
         return {**common, **keystore, "truststore": keystore["keystore"], "truststore_password": KEYSTORE_PASSWORD}
     return {
