@@ -255,8 +255,8 @@ def test_fio_ends_with_the_lab(tmp_path: Path, number: signal.Signals) -> None:
             ".",
             "up to 990 TB will be written below",
         ),
-        ("[w]\\nrw=write\\nsize=1m\\n", "/proc/nope", "the file system of /proc holds no files"),
-        ("[w]\\nrw=write\\nsize=1m\\ndirectory=/sys\\n", ".", "the file system of /sys holds no files"),
+        ("[w]\\nrw=write\\nsize=1m\\n", "/proc/nope", "the file system of /proc cannot store files"),
+        ("[w]\\nrw=write\\nsize=1m\\ndirectory=/sys\\n", ".", "the file system of /sys cannot store files"),
         ("[w]\\nrw=write\\nsize=1m\\ndirectory=/nonexistent/a\\n", ".", "/nonexistent/a, which is not a directory"),
     ],
 )

@@ -192,7 +192,8 @@ def check_space(plan: Plan) -> None:
         existing = next(path for path in (directory, *directory.parents) if path.exists())
         usage = shutil.disk_usage(existing)
         if not usage.total or not os.access(existing, os.W_OK):
-            reason = f"{existing} is not writable" if usage.total else f"the file system of {existing} holds no files"
+            message = f"the file system of {existing} cannot store files"
+            reason = f"{existing} is not writable" if usage.total else message
             hint = "set `directory` to a writable directory on a disk"
             raise LoadstoneError(f"files cannot be created below {directory}: {reason}", hint)
         if usage.free < needed:

@@ -112,7 +112,7 @@ def check(context: Context, path: Keys, keys: Any) -> None:
         message = "`measure.ledger` records rows of the predefined tables, not of profiles and counters"
         context.add_mistake((*path, "command"), message, "use the command `write` or `mixed`, or leave `ledger` out")
     if "".join(tokens[:1]).lower() not in COMMANDS and not any("{" in word for word in tokens[:1]):
-        message = f'"{keys.command}" has no command of cassandra-stress'
+        message = f'"{keys.command}" does not begin with a command of cassandra-stress'
         context.add_mistake((*path, "command"), message, f"begin with {', '.join(COMMANDS[:6])}")
     # A parameter of a group may have the same name: `-col n=fixed(8)`.
     own, groups = split_groups(tokens)
