@@ -43,7 +43,7 @@ CLIENTS = (4, 32, 256, 2000) if ALL else (4, 256)
 
 @dataclass(frozen=True)
 class Outage:
-    """A trial whose server was unavailable from BEFORE on, for `seconds`."""
+    """A trial whose server became unavailable at the instant BEFORE, for `seconds`."""
 
     summary: Summary
     intervals: list[Interval]
@@ -89,7 +89,8 @@ def measure(program: Path, kind: Any, seconds: float, clients: int, **changes: A
 
 
 def clients_were_idle(run: Outage) -> bool:
-    """Whether almost no refused operation waited for a client: no operation waits for the pause of another operation.
+    """Whether almost no refused operation waited for a client, as when a pause after one operation does not delay
+    another.
 
     On a busy host, some operations wait for a processor.
     """

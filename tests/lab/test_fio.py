@@ -112,7 +112,7 @@ repeats: 2
 
 
 def test_fio_works_in_a_volume_mounted_per_trial(tmp_path: Path) -> None:
-    """As in the scale `volume` of experiments/hdfs-replication.yaml."""
+    """The hooks are as in the scale `volume` of experiments/hdfs-replication.yaml."""
     if os.geteuid() != 0:
         pytest.skip("needs root to mount")
     loadstone(tmp_path, "run", experiment(tmp_path, VOLUME), "--no-report")

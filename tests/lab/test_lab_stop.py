@@ -26,7 +26,7 @@ THREE = SMALL.replace("second: {store: lmdb}", "second: {store: lmdb}, third: {s
 
 @dataclass
 class MadeUp(ExperimentRun):
-    """A run whose trials take no time; trials of some systems fail from a certain repeat on."""
+    """A run whose trials take no time. The trials of some systems fail after a certain repeat."""
 
     # The last successful repeat, by system.
     last: dict[str, int] | None = None

@@ -178,7 +178,7 @@ def test_relative_library_is_found(tmp_path: Path) -> None:
 def test_commands_of_cassandra_stress_are_checked(tmp_path: Path, command: str, error: str) -> None:
     text = "systems: {c: {store: cassandra, properties: {hosts: 127.0.0.1, port: 1}}}\nmeasure: {operations: 9}\n"
     text += f'workload: {{cassandra-stress: {{command: "{command}", population: 10}}}}\n'
-    code = 2 if "cannot be set" in error or "has no command" in error else 1
+    code = 2 if "cannot be set" in error or "does not begin" in error else 1
     assert error in loadstone(tmp_path, "run", experiment(tmp_path, text), "--dry-run", code=code).stderr
 
 

@@ -63,7 +63,7 @@ def retry(count: int) -> Change:
 
 
 def above_limit(change: Change) -> Change:
-    """A change to the loads above the answer of LIMITED."""
+    """Applies a change to the loads above the answer of the search LIMITED."""
     return lambda trial_of: change(trial_of) if (trial_of.clients or 0) > 4 else trial_of
 
 

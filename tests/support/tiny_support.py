@@ -77,7 +77,7 @@ class Tiny:
         return {name: pid for name, (_, pid) in self.states().items()}
 
     def there(self) -> list[ServerProcess]:
-        """The running servers, identified by their environment."""
+        """The servers that are running, identified by their environment variables."""
         return process.find_marked(self.root / "tiny")
 
     @property
