@@ -161,7 +161,7 @@ def check_clients(trial: TrialResult, settings: Settings) -> Looks:
         hint = "the response time includes that wait; use more clients to see the store's own limit"
         severity = Severity.NOTE
         if faults.has_fault(trial) and str(trial.facts.get("nodes")) != "1":
-            # All clients wait for the faulty server: the load on the healthy servers is no longer open.
+            # If all clients wait for the faulty server, the load on the healthy servers is no longer an open loop.
             severity = Severity.INVALID
             hint = "use at least (rate × share of affected operations × timeout) clients, or a shorter timeout"
         yield Finding(CLIENT_LIMITED, severity, message, hint, (trial.trial,), size=late)
