@@ -1,4 +1,5 @@
-"""Connections to the shards of a scripted ScyllaDB, and the preparation of statements on a scripted Cassandra."""
+"""The engine distributes connections and requests over the shards of a scripted ScyllaDB, and prepares statements on a
+scripted Cassandra."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The 21 known faults of cassandra-stress: each has a test, here or in another file, and a line in the guide."""
+"""Each of the 21 known bugs of cassandra-stress has a test, here or in another file, and a line in the guide."""
 
 from __future__ import annotations
 

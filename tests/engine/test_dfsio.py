@@ -1,4 +1,4 @@
-"""DFSIO on local files: Hadoop's command line, and damaged files and disks."""
+"""DFSIO on local files: it accepts Hadoop's command line, and detects damaged files and faulty disks."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def test_a_replaced_file_among_ours_fails_the_test(program: Path, tmp_path: Path
 
 @pytest.mark.parametrize("buffer", [4_096, 100_000, MEGABYTE])
 def test_a_lost_beginning_is_found(program: Path, tmp_path: Path, place: Path, buffer: int) -> None:
-    """Later sectors identify the content; the mark before them was lost."""
+    """The file has lost the mark at its beginning, but later sectors still identify its content."""
     assert dfsio(program, tmp_path, "-write", place).code == 0
     with (place / "io_data/test_io_0").open("r+b") as file:
         file.write(bytes(30 * 4_096))
@@ -249,7 +249,7 @@ def test_clean_retains_foreign_files(program: Path, tmp_path: Path, place: Path)
 
 @pytest.mark.parametrize("test", ["-clean", WRITE])
 def test_foreign_files_in_a_test_directory_are_named(program: Path, tmp_path: Path, place: Path, test: str) -> None:
-    """Hadoop deletes the directory with all of its content."""
+    """Like Hadoop, the test deletes the directory with all of its content."""
     assert dfsio(program, tmp_path, WRITE, place).code == 0
     (place / "io_data/letters").write_text("precious")
     result = dfsio(program, tmp_path, test, place)

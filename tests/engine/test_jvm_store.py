@@ -1,4 +1,4 @@
-"""The store `jvm`: bindings of YCSB in a JVM within the engine, and their misbehaviour."""
+"""The store `jvm` runs YCSB's bindings in a JVM inside the engine, and handles bindings that misbehave."""
 
 from __future__ import annotations
 

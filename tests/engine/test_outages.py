@@ -1,4 +1,4 @@
-"""Outages on a real engine: the failures and their times, compared with a simple simulation.
+"""During an outage, a real engine reports the failures, and their times, that a simple simulation predicts.
 
 A small server refuses connections, or reads nothing, for a time. In `make soak` (LOADSTONE_OUTAGES=all) outages last up
 to 30 s, with up to 2,000 clients.
@@ -43,7 +43,7 @@ CLIENTS = (4, 32, 256, 2000) if ALL else (4, 256)
 
 @dataclass(frozen=True)
 class Outage:
-    """A trial whose server was unavailable from BEFORE on, for `seconds`."""
+    """A trial whose server became unavailable at the instant BEFORE, for `seconds`."""
 
     summary: Summary
     intervals: list[Interval]
@@ -89,7 +89,8 @@ def measure(program: Path, kind: Any, seconds: float, clients: int, **changes: A
 
 
 def clients_were_idle(run: Outage) -> bool:
-    """Whether almost no refused operation waited for a client: no operation waits for the pause of another operation.
+    """Whether almost no refused operation waited for a client, as when a pause after one operation does not delay
+    another.
 
     On a busy host, some operations wait for a processor.
     """

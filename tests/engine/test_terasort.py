@@ -1,4 +1,4 @@
-"""TeraGen, TeraSort and TeraValidate on local files: the golden rows, bounded memory, and faults."""
+"""TeraGen, TeraSort and TeraValidate on local files: they produce known rows, limit their memory, and report faults."""
 
 from __future__ import annotations
 

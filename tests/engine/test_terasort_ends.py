@@ -1,4 +1,4 @@
-"""Sorts that are killed, interrupted, short of disk space or abandoned by their parent."""
+"""A sort that is killed, interrupted, out of disk space or abandoned by its parent leaves nothing behind."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ OPTIONS = ["--threads", "1", "--memory", "64MiB"]
 
 @pytest.fixture(scope="module")
 def inputs(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Few rows, but more than fit into the minimum memory, and few sorted rows."""
+    """Three inputs: a few rows, more rows than fit into the minimum memory, and a few sorted rows."""
     directory = tmp_path_factory.mktemp("inputs")
     tera(program, "teragen", "--parts", "2", "3000", directory / "few")
     tera(program, "teragen", "--parts", "2", "400k", directory / "many")

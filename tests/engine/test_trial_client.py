@@ -1,4 +1,4 @@
-"""The lab's client of the trial contract."""
+"""The lab's client starts and stops engines, reads their events, and reports their failures."""
 
 from __future__ import annotations
 

@@ -232,7 +232,7 @@ def test_long_values_are_shortened_in_messages(engine: Engine, name: str) -> Non
 
 
 def test_blanks_behind_a_number_are_forgiven(engine: Engine) -> None:
-    """YCSB throws a NumberFormatException there."""
+    """For such a blank, YCSB throws a NumberFormatException."""
     (engine.home / "blank").write_text("recordcount=10 \t\r\noperationcount = 20 \r\nupdateproportion=0 \r\n")
     assert engine("run null -P blank").value("READ", "Operations") == 20
 

@@ -1,4 +1,4 @@
-"""The ends of YCSB runs: by a signal, by a failure, by a kill; and the files that remain."""
+"""YCSB runs that end by a signal, a failure or a kill: their output, and the files that remain."""
 
 from __future__ import annotations
 

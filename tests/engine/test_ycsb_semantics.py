@@ -1,4 +1,4 @@
-"""The YCSB front end's effects on a store: operations and keys, their times, and their counts."""
+"""The YCSB front end sends the right operations and keys to a store at the right times, and counts them correctly."""
 
 from __future__ import annotations
 

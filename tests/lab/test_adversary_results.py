@@ -1,4 +1,4 @@
-"""Damaged, empty, mixed or extreme results: no traceback, and no false statement."""
+"""Damaged, empty, mixed or extreme results cause no traceback and no false statement."""
 
 from __future__ import annotations
 

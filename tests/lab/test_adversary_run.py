@@ -1,4 +1,4 @@
-"""Valid experiments with bad behaviour: their errors, interruptions and ends."""
+"""Valid experiments whose hooks, files or engines misbehave end with a clear error, or run nevertheless."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The workload kind `command`: figures of any command, its phases and names, and its failures."""
+"""The workload kind `command` runs any command in its phases, fills in names, reads its figures and reports its
+failures."""
 
 from __future__ import annotations
 

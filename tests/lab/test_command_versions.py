@@ -1,4 +1,4 @@
-"""The programs of commands, and the versions of their tools."""
+"""The lab finds the program in a command, and the version of the tool."""
 
 from __future__ import annotations
 

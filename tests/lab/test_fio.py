@@ -1,4 +1,4 @@
-"""fio, as a workload kind and as a command: its figures by job, and its failures."""
+"""fio as a workload kind and as a command: each job has its figures, and failures are reported."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ repeats: 2
 
 
 def test_fio_works_in_a_volume_mounted_per_trial(tmp_path: Path) -> None:
-    """As in the scale `volume` of experiments/hdfs-replication.yaml."""
+    """The hooks are as in the scale `volume` of experiments/hdfs-replication.yaml."""
     if os.geteuid() != 0:
         pytest.skip("needs root to mount")
     loadstone(tmp_path, "run", experiment(tmp_path, VOLUME), "--no-report")
@@ -255,8 +255,8 @@ def test_fio_ends_with_the_lab(tmp_path: Path, number: signal.Signals) -> None:
             ".",
             "up to 990 TB will be written below",
         ),
-        ("[w]\\nrw=write\\nsize=1m\\n", "/proc/nope", "the file system of /proc holds no files"),
-        ("[w]\\nrw=write\\nsize=1m\\ndirectory=/sys\\n", ".", "the file system of /sys holds no files"),
+        ("[w]\\nrw=write\\nsize=1m\\n", "/proc/nope", "the file system of /proc cannot store files"),
+        ("[w]\\nrw=write\\nsize=1m\\ndirectory=/sys\\n", ".", "the file system of /sys cannot store files"),
         ("[w]\\nrw=write\\nsize=1m\\ndirectory=/nonexistent/a\\n", ".", "/nonexistent/a, which is not a directory"),
     ],
 )

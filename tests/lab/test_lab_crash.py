@@ -221,7 +221,7 @@ def test_the_last_line_of_the_table_is_damaged(tmp_path: Path, reference_outline
 
 @pytest.mark.parametrize("round_", ROUNDS)
 def test_the_disk_is_full(tmp_path: Path, reference_outline: Outline, round_: int) -> None:
-    """A small file system for the results, which is enlarged later."""
+    """The results are on a small file system, which is enlarged before the run is resumed."""
     size = random.Random(3000 + round_).randrange(*TMPFS_BYTES, 4096)
     first = shlex.join(command("run", experiment(tmp_path, TINY), "--no-report"))
     again = shlex.join(command("run", "small.yaml", "--no-report", "--resume"))

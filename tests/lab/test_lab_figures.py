@@ -1,4 +1,4 @@
-"""The lab's figures of a trial, on real engines."""
+"""The lab computes the figures of a trial from the events of real engines."""
 
 from __future__ import annotations
 

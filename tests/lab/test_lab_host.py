@@ -1,4 +1,4 @@
-"""Runs that share a host, and runs resumed on a changed host."""
+"""Runs cannot measure on one host at the same time; a run that is resumed on a changed host is reported."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_link_in_place_of_the_lock_stays_unopened(tmp_path: Path) -> None:
 
 
 def test_lock_holder_without_a_note_is_unnamed(tmp_path: Path) -> None:
-    """The file's text is from a run that has ended."""
+    """The text in the lock file is from a run that has ended."""
     (tmp_path / NAME).write_text("pid 4194305, /results/ended\n")
     with (tmp_path / NAME).open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

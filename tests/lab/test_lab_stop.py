@@ -1,4 +1,4 @@
-"""The reason why a run stops, with fake trials, including variants without a figure."""
+"""With fake trials, a run stops for the right reason, even if variants have no figure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ THREE = SMALL.replace("second: {store: lmdb}", "second: {store: lmdb}, third: {s
 
 @dataclass
 class MadeUp(ExperimentRun):
-    """A run whose trials take no time; trials of some systems fail from a certain repeat on."""
+    """A run whose trials take no time. The trials of some systems fail after a certain repeat."""
 
     # The last successful repeat, by system.
     last: dict[str, int] | None = None

@@ -166,8 +166,8 @@ def test_relative_library_is_found(tmp_path: Path) -> None:
         ("write -rate threads=5", "error: -rate cannot be set in the command"),
         ("write -mode native cql3 user=a", "error: user= cannot be set in the command"),
         ("write -schema replication (factor=3)", "error: the replication cannot be set in the command"),
-        ("cassandra-stress write", 'error: "cassandra-stress write" has no command'),
-        ("", 'error: "" has no command of cassandra-stress'),
+        ("cassandra-stress write", 'error: "cassandra-stress write" does not begin with a command'),
+        ("", 'error: "" does not begin with a command of cassandra-stress'),
         ("write -compat 9", "error: -compat must be 3.0, 3.11, 4 or 5"),
         ("read -pop dist=uniform(1..2k)", "error: the command reads partitions 1 to 2,000, and `population` is 10"),
         ("read -pop seq=0..9", "error: the command reads partitions 0 to 9, and `population` is 10"),
@@ -178,7 +178,7 @@ def test_relative_library_is_found(tmp_path: Path) -> None:
 def test_commands_of_cassandra_stress_are_checked(tmp_path: Path, command: str, error: str) -> None:
     text = "systems: {c: {store: cassandra, properties: {hosts: 127.0.0.1, port: 1}}}\nmeasure: {operations: 9}\n"
     text += f'workload: {{cassandra-stress: {{command: "{command}", population: 10}}}}\n'
-    code = 2 if "cannot be set" in error or "has no command" in error else 1
+    code = 2 if "cannot be set" in error or "does not begin" in error else 1
     assert error in loadstone(tmp_path, "run", experiment(tmp_path, text), "--dry-run", code=code).stderr
 
 

@@ -1,4 +1,4 @@
-"""A rate with stages: the file, the engine's pace, exact counts, figures, checks, and the report of each stage."""
+"""A rate with stages, from the experiment file and the engine's pace to the counts, checks and report of each stage."""
 
 from __future__ import annotations
 

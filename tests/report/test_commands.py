@@ -1,4 +1,4 @@
-"""The commands on results, with figures of the hand-written reports: list, show, compare, check, report, import."""
+"""The commands list, show, compare, check, report and import, tested on the figures of hand-written reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The live server: refusals, damaged folders, and metrics."""
+"""The live server refuses invalid requests, tolerates damaged folders, and serves metrics."""
 
 from __future__ import annotations
 

@@ -141,7 +141,8 @@ def test_few_repeats_keep_their_figures_in_the_sentence() -> None:
 
 
 def search_view(met: dict[int, int], change: Change | None = None) -> View:
-    """A search with six trials of each number of clients; `met` states how many of these trials met 20 ms."""
+    """A search with six trials of each number of clients; `met` states how many of these trials met the objective of 20
+    ms."""
 
     def run(clients: int, repeat: int) -> TrialResult:
         p99 = 1.2e7 if repeat <= met[clients] else 4e7

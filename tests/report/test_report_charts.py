@@ -335,7 +335,7 @@ def test_selection_of_many_includes_both_ends() -> None:
 
 
 def search_clients(unjudged: float = 0) -> View:
-    """A search for p99 below 10 ms, which two of four numbers of clients meet; in one, nothing succeeds."""
+    """A search for a p99 below 10 ms: two of four numbers of clients meet it, and at one, no operation succeeds."""
     latencies = {1: 5e6, 2: 8e6, 4: 20e6, 3: 12e6}
     trials = [
         replace(

@@ -1,4 +1,5 @@
-"""Each repeat, the mean, the variation and the difference: the figures of the report on HDFS and Portworx."""
+"""The table of repeats has the same repeats, means, variations and differences as the hand-written report on HDFS and
+Portworx."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ def test_incorrect_and_missing_bytes_are_named_by_offset(program: Path, tmp_path
 
 
 def test_damaged_block_is_named_by_file_and_offset(program: Path, tmp_path: Path, cluster: Cluster) -> None:
-    """The damage is below HDFS's checksums: the client refuses the bytes, and there is no other copy."""
+    """The damaged bytes do not match HDFS's checksums: the client refuses them, and there is no other copy."""
     # No other test has blocks of this size: HDFS may copy another test's block at any time.
     place, size = f"{cluster.uri}/block", "-nrFiles 2 -fileSize 987654B"
     assert dfsio(program, tmp_path, f"-write {size} -D dfs.replication=1", place).code == 0

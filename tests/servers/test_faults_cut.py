@@ -1,4 +1,4 @@
-"""Cuts of network connections on real tiny servers: whole nodes, one direction, one pair."""
+"""Cuts the network of tiny real servers: for whole nodes, in one direction, or between one pair."""
 
 from __future__ import annotations
 

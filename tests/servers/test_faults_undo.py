@@ -1,4 +1,4 @@
-"""The life of faults on real tiny servers: verified, lifted, and undone by the next command."""
+"""Faults on tiny real servers are verified and lifted; if the lab was killed, the next command undoes them."""
 
 from __future__ import annotations
 

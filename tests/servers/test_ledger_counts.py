@@ -68,7 +68,8 @@ def run(redis: Proof, system: Up, number: int, drops: Collection[int], errors: d
 
 
 def droppable(liar: Liar, errors: Collection[int]) -> list[list[int]]:
-    """For each record, the indices of the last writes that certainly follow all earlier ones; the most writes first."""
+    """For each record, the indices of its last writes that certainly follow all earlier writes. The record with the
+    most writes is first."""
     histories: dict[bytes, list[int]] = defaultdict(list)
     for index, key in sorted(liar.keys.items()):
         histories[key].append(index)

@@ -1,4 +1,4 @@
-"""Servers under observation: real processes, real connections, and the kernel's counters."""
+"""The observer's figures of real server processes and connections agree with the kernel's counters."""
 
 from __future__ import annotations
 

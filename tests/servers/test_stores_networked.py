@@ -1,4 +1,4 @@
-"""Stores that reach a server, tested on the real server through its life.
+"""Stores that connect to a server, tested on a real server that is killed, paused and restarted.
 
 Each store is an entry of `STORES` (networked_support.py). The test starts its server and runs the cases of
 `crates/stores/tests/networked` on it. Then the engine's binary runs while the server is killed, paused and restarted,
@@ -46,7 +46,7 @@ def store_server(request: pytest.FixtureRequest) -> Iterator[Served]:
 
 
 def leave_to_soak(*names: str) -> pytest.MarkDecorator:
-    """All stores; only `make soak` tests the named ones, whose driver or fault is covered by other tests."""
+    """All stores. The named stores, whose driver or fault is covered by other tests, are tested only by `make soak`."""
     stores = [pytest.param(store, id=store.name, marks=[pytest.mark.soak] * (store.name in names)) for store in STORES]
     return pytest.mark.parametrize("store_server", stores, indirect=True)
 

@@ -1,4 +1,4 @@
-"""Downloads: a file is complete or absent, and fetched once for concurrent requests, from real mirrors."""
+"""A file downloaded from a real mirror is either complete or absent, and concurrent requests fetch it only once."""
 
 from __future__ import annotations
 

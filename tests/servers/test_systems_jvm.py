@@ -1,4 +1,4 @@
-"""Command lines for Java, and the pauses in its log, compared with the JVM's own counters."""
+"""Java starts with the built command line, and the pauses read from its log agree with the JVM's own counters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""State that outlives a system's servers: data, and records from an earlier boot."""
+"""Data that is kept after a system's servers stop, and records of servers from before a reboot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real PostgreSQL, through the command line."""
+"""Starts, stops, pauses and kills a real PostgreSQL through the command line."""
 
 from __future__ import annotations
 
@@ -360,7 +360,7 @@ def test_settings_that_make_no_sense(setting: str, message: str) -> None:
 
 
 def test_nothing_is_left_after_a_crash() -> None:
-    """A killed server leaves shared memory to its successor: none remains after `down`."""
+    """A killed server leaves shared memory behind, which its successor or `down` removes."""
     with up("postgres") as server:
         (server_process,) = server.running.running_processes()
         assert segments_of(server_process.pid) == 1

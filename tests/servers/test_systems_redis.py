@@ -1,4 +1,4 @@
-"""A real Redis, through the command line."""
+"""Starts, stops, pauses and kills a real Redis through the command line."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def line(first: float, last: float) -> Level:
 
 
 def step(first: float, last: float, at: float = 0.5) -> Level:
-    """One level, then another."""
+    """A step from one level to another."""
     return lambda share: first if share < at else last
 
 
@@ -73,7 +73,7 @@ def alternating(factor: float, *systems: str) -> Levels:
 
 
 def first_of(*some: Levels) -> Levels:
-    """The first shape with drift."""
+    """The first of several shapes that drifts."""
 
     def levels(system: str, block: int) -> Level:
         levels_of = [shape(system, block) for shape in some]

@@ -14,7 +14,7 @@ NOTE, UNCHECKED, SUSPECT, INVALID = Severity.NOTE, Severity.UNCHECKED, Severity.
 
 
 def clients(trial: TrialResult) -> TrialResult:
-    """Twice as many clients for lmdb."""
+    """Gives lmdb twice as many clients."""
     return replace(trial, clients=10 if trial.config["system"] == "rocksdb" else 20)
 
 
@@ -54,7 +54,7 @@ def vary_setting(dimension: str, *names: str) -> ResultSet:
 
 
 def later(**known: Any) -> Change:
-    """Other facts from the fourth block on."""
+    """Changes facts from the fourth block on."""
     return lambda trial: facts(**known)(trial) if trial.repeat >= 4 else trial
 
 

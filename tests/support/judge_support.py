@@ -110,7 +110,7 @@ def failing(*failures: str) -> Change:
 
 
 def both(*changes: Change) -> Change:
-    """Changes in sequence."""
+    """Applies several changes in sequence."""
 
     def change_trial(trial: TrialResult) -> TrialResult:
         for change in changes:

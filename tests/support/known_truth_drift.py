@@ -1,4 +1,4 @@
-"""Scenarios with drift within the trials. The truth is the steady level, which the means need not show."""
+"""Scenarios with drift within the trials. The true figure is the steady level, which can differ from the means."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from loadstone.results.trial_result import Series, TrialResult
 
 
 def short(levels: Levels, intervals: int, last: float = 1.0) -> ResultSet:
-    """Equal in the long run; the windows have few intervals, the last of which may be shorter."""
+    """The systems are equal in the long run; the windows have few intervals, the last of which may be shorter."""
     lengths = (1.0,) * (intervals - 1) + (last,)
     total = math.fsum(lengths)
 

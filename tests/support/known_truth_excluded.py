@@ -1,4 +1,5 @@
-"""Scenarios in which a few repeats are disturbed, or every repeat slightly, and the disturbance decides."""
+"""Scenarios in which a few repeats are disturbed, or all repeats slightly, so that the disturbance decides the
+claim."""
 
 from __future__ import annotations
 
@@ -105,7 +106,7 @@ def slow_starts_of_a_sweep(levels: Callable[[int, int], Level], rates: Mapping[i
 
 
 def two_of_two(change: Change) -> ResultSet:
-    """Two workloads; a change affects lmdb's trials of the writes."""
+    """Two workloads; a change affects only lmdb's trials of the write workload."""
     results = two_workloads()
     return collect_results(
         [change(trial) if trial.config["workload"] == "writes" else trial for trial in results.trials],

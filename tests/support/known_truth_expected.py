@@ -58,7 +58,7 @@ class Judged:
 
     @property
     def claim(self) -> str:
-        """The claim; `absent` without a comparison."""
+        """The claim; `absent` if there is no comparison."""
         return "absent" if self.comparison is None else self.comparison.claim
 
     @property
@@ -326,7 +326,7 @@ def silent(check: str) -> Expectation:
 
 
 def says(pattern: str, about: tuple[str, ...] = ()) -> Expectation:
-    """A text for users."""
+    """The text for users matches this pattern."""
     return Expectation(f"says {pattern!r}", lambda judged: re.search(pattern, judged.text) is not None, about)
 
 

@@ -64,7 +64,7 @@ class Verdict:
 
 @dataclass
 class Proof:
-    """Runs on one store, each with its ledger."""
+    """Several runs on one store, each with a ledger."""
 
     engine: Engine
     store: str

@@ -40,7 +40,7 @@ def change_trials(change: Change, level: str = "QUORUM", kind: str = "kill", rep
 
 
 def alter_fault(**fields: object) -> Change:
-    """Another record of the fault."""
+    """Changes fields in the fault's record."""
 
     def change(trial: TrialResult) -> TrialResult:
         return replace(trial, faults=(replace(trial.faults[0], **fields),))  # type: ignore[arg-type]
@@ -79,7 +79,7 @@ def few_windows(trial: TrialResult) -> TrialResult:
 
 
 def move_fault(trial: TrialResult) -> TrialResult:
-    """The fault of another block."""
+    """Gives the fault the planned instant of another block."""
     record: FaultRecord = trial.faults[0]
     return replace(trial, faults=(replace(record, planned_at_ns=record.planned_at_ns + 9 * SECOND),))
 

@@ -1,4 +1,5 @@
-"""Days mistaken for systems, failures that vanish, and searches with too much or too little confidence."""
+"""Deceptive runs: differences between days that look like differences between systems, hidden failures, and searches
+with too much or too little confidence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sides with different work, repeats that are not repeats, and honest sides that resemble neither."""
+"""Deceptive sides, with different work or with copied repeats; and honest sides that resemble them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Cases of facts and figures that users state or that some trials lack, and of failures in the logs of other tools."""
+"""Cases with facts and figures that users state or that some trials lack, and with failures in the logs of other
+tools."""
 
 from __future__ import annotations
 

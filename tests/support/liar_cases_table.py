@@ -1,4 +1,5 @@
-"""Attacks on the table of scenarios: failures, drift, unknown facts, runs by day, searches with failing servers."""
+"""Cases designed to make the table of scenarios wrong: failures, drift, unknown facts, runs on different days, searches
+with failing servers."""
 
 from __future__ import annotations
 
@@ -62,7 +63,7 @@ def retry(count: int) -> Change:
 
 
 def above_limit(change: Change) -> Change:
-    """A change to the loads above the answer of LIMITED."""
+    """Applies a change to the loads above the answer of the search LIMITED."""
     return lambda trial_of: change(trial_of) if (trial_of.clients or 0) > 4 else trial_of
 
 

@@ -1,4 +1,4 @@
-"""The stores that reach a server, with an entry each, and a store with a running server."""
+"""An entry for each store that connects to a server, and a store with a running server."""
 
 from __future__ import annotations
 

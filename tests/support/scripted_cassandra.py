@@ -1,4 +1,5 @@
-"""An in-memory Cassandra of one node for the statements of cassandra-stress, whose answers follow a script.
+"""An in-memory, single-node Cassandra that executes the statements of cassandra-stress, with answers that follow a
+script.
 
 Frames: Apache Cassandra's native_protocol_v4.spec and native_protocol_v5.spec. Every request is recorded, so that a
 test can compare the client's figures with the requests that arrived.

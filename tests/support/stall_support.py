@@ -1,4 +1,4 @@
-"""Detection of times at which a busy or virtual host did not run this process."""
+"""Detects the times at which a busy or virtual host did not run this process."""
 
 from __future__ import annotations
 

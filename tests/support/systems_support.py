@@ -1,4 +1,4 @@
-"""Real servers for tests, on free ports below a separate root, through the users' command line."""
+"""Starts real servers for tests through the users' command line, on free ports and with files below a separate root."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The system of tiny servers, below a separate root and through the command line."""
+"""Runs the system of tiny servers through the command line, with its files below a separate root."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Tiny:
         return {name: pid for name, (_, pid) in self.states().items()}
 
     def there(self) -> list[ServerProcess]:
-        """The running servers, identified by their environment."""
+        """The servers that are running, identified by their environment variables."""
         return process.find_marked(self.root / "tiny")
 
     @property

@@ -40,7 +40,7 @@ from loadstone.statistics.estimate import Estimate
 
 
 def lmdb(change: Change) -> Change:
-    """A change to one side only."""
+    """A change to lmdb only."""
     return lambda trial: change(trial) if trial.config["system"] == "lmdb" else trial
 
 

@@ -58,7 +58,7 @@ def outcome(such_that: str, change: Change) -> SearchOutcome:
 
 
 def from_two_clients_on(change: Change) -> Change:
-    """A change to all loads except one client."""
+    """A change to the trials at all loads except one client."""
     return lambda trial: trial if trial.config["clients"] == 1 else change(trial)
 
 
@@ -177,7 +177,7 @@ def rates(change: Change) -> Search:
 
 
 def above(rate: int, change: Change) -> Change:
-    """A change to higher rates only."""
+    """A change to the trials at higher rates only."""
     return lambda trial: change(trial) if int(trial.config["rate"]) > rate else trial
 
 

@@ -1,4 +1,4 @@
-"""Unsteady repeats in a comparison in random order: noise, or a shape common to all."""
+"""Unsteady repeats of variants in random order count as noise, unless all repeats drift in the same way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The judge on a single trial; settings; Little's law on combined means."""
+"""The judge's findings on a single trial, its settings, and Little's law with the means of several operation types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Joined results: the requirements of each set on its trials continue to hold."""
+"""When results are joined, the settings of each set still apply to its own trials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings and error bars from the series of a single run."""
+"""The time series of a single run gives findings and an interval within the run."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def test_ten_percent_difference_is_never_reversed() -> None:
 
 
 def false(seed: int) -> bool:
-    """Whether a claim called valid is false."""
+    """Whether a claim with the verdict `valid` is false."""
     truth, results = transients(seed)
     judged = Judged(results, "throughput")
     assert judged.comparison is not None

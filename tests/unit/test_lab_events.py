@@ -1,4 +1,4 @@
-"""Figures, time series and histograms on disk, from the crafted events of an engine."""
+"""Crafted engine events give the expected figures, time series and histogram logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers that settle after a load."""
+"""The lab waits until servers are idle after a load, but not longer than the limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The observer on the host of the tests."""
+"""The observer measures the host on which the tests run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""scripts/prerequisites.sh, with stand-ins for the programs of a machine."""
+"""Runs scripts/prerequisites.sh with stand-ins for the programs of a machine."""
 
 from __future__ import annotations
 

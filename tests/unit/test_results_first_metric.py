@@ -1,4 +1,4 @@
-"""The figure that decides when there are enough repeats."""
+"""The metric whose interval decides whether there are enough repeats."""
 
 from __future__ import annotations
 

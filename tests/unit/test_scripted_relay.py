@@ -1,4 +1,4 @@
-"""The small Redis and its faults, over plain sockets."""
+"""The in-memory Redis of the tests answers and fails as scripted, over plain sockets."""
 
 from __future__ import annotations
 

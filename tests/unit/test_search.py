@@ -1,4 +1,4 @@
-"""The steps of a search, on invented samples."""
+"""A search takes the expected steps on invented samples."""
 
 from __future__ import annotations
 

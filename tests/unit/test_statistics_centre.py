@@ -1,4 +1,4 @@
-"""Centres and their intervals, compared with SciPy and with tables."""
+"""Medians, means and their intervals agree with SciPy and with published tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rising series: noise does not count, a queue beyond its capacity does, and the message states the rise."""
+"""A rise due to noise is not reported; the rise of an overloaded queue is, and the message states its size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Downloads and tables that a command requires."""
+"""The lab downloads the jars and creates the tables that a command requires."""
 
 from __future__ import annotations
 

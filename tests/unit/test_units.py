@@ -1,4 +1,4 @@
-"""Figures in their printed form."""
+"""Figures are printed in the right form."""
 
 from __future__ import annotations
 

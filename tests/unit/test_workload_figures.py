@@ -1,4 +1,4 @@
-"""The figures of files and sorts: by Hadoop's formulas, by the cluster's clock, and from merged segments."""
+"""The figures of file and sort workloads follow Hadoop's formulas, and are correct for merged segments."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ from loadstone.statistics.usl import COUNTS_MIN
 
 EXPLORATORY = "exploratory, as only the first metric decides"
 UNFINISHED = "the search is not finished: continue with --resume"
-# Parts and contexts beyond these numbers are only counted.
+# Beyond these numbers, the parts and contexts of the answer are only counted, not listed.
 PARTS_MAX, CONTEXTS_MAX = 12, 4
 # The maximum number of contenders in the table of the answer.
 CONTENDERS_MAX = 4
@@ -110,7 +110,7 @@ def name_knees(curves: Sequence[Curve]) -> list[str]:
 
 
 def count_curves(curves: Sequence[Curve], every: int) -> str:
-    """These curves as a part of all curves, in words: `all 12 curves`, `3 of 12 curves`."""
+    """The number of these curves among all curves, in words: `all 12 curves`, `3 of 12 curves`."""
     return f"all {every} curves" if len(curves) == every else f"{len(curves)} of {every} curves"
 
 
@@ -124,7 +124,7 @@ def describe_few_repeats(curves: Sequence[Curve], every: int) -> str:
 
 
 def describe_scatter(curves: Sequence[Curve], every: int) -> str:
-    """The joint clause for curves whose repeats scatter too much for a knee; `every`: the number of all curves."""
+    """One clause for all curves whose repeats scatter too much for a knee; `every` is the total number of curves."""
     which = count_curves(curves, every)
     loads = {curve.knee.loads[-1] for curve in curves}
     last = units.load_over(loads.pop(), CLIENTS) if len(loads) == 1 else "its highest load"
@@ -160,7 +160,7 @@ def compare_variants(judgement: Judgement, metrics: Sequence[str], matters: floa
         achieved = f", which {sides} {'completed outside the fault' if is_faulty else 'sustained'}"
         is_held = not any(name for comparison in by_metric.get(THROUGHPUT, ()) for name in comparison.capacity)
         if is_held:
-            # If all sides hold the rate, throughput equals the rate and describes no system.
+            # If all sides hold the rate, throughput equals the rate and does not characterise any system.
             by_metric.pop(THROUGHPUT, None)
         lead = "" if rate is None else f"at {units.format_rate(rate)}{achieved if is_held else ''}: "
     omitted = [metric for metric in by_metric if prefix_of(metric)][CLAUSES_MAX:]
@@ -243,7 +243,8 @@ def varying_names(judgement: Judgement, comparisons: Sequence[Comparison]) -> se
 
 
 def describe_knee(judgement: Judgement) -> Iterator[str]:
-    """The latencies at the ends of the only knee's bracket: `read p99 is 1.20 ms at 8, 2.40 ms at 16 clients`."""
+    """If there is one curve and its knee has a bracket, the latencies at both ends of the bracket: `read p99 is 1.20 ms
+    at 8, 2.40 ms at 16 clients`."""
     curve = judgement.curves[0]
     ends = [load for load in (curve.knee.lower, curve.knee.upper) if load is not None]
     if len(judgement.curves) > 1 or curve.knee.upper is None:
@@ -362,7 +363,8 @@ def stall_ratio(trial: TrialResult) -> float:
 
 
 def is_tabular(outcome: SearchOutcome) -> bool:
-    """Whether a table of the loads around the answer explains the answer: the search found a load for an objective."""
+    """Whether a table of the loads around the answer is useful, which requires that the search found a load for an
+    objective."""
     return outcome.kind == "found" and outcome.rule.objective is not None
 
 

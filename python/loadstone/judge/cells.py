@@ -16,12 +16,13 @@ from loadstone.statistics.estimate import Estimate
 from loadstone.statistics.intervals import summarize_samples
 from loadstone.statistics.percentile import Bound, weakest_bound
 
-# The widest bucket of a histogram with three significant digits, as a share of the value: values have 11 bits.
+# The maximum width of a bucket, as a share of its value, in histograms with three significant digits (11 bits).
 BUCKET = 2.0**-10
 
 
 class Cells(Mapping[tuple[VariantKey, str], Cell]):
-    """The cells by variant and metric, computed on first access: a report shows a few hundred of up to 100,000."""
+    """The cells by variant and metric, computed on first access, because a report shows only a few hundred of up to
+    100,000 cells."""
 
     def __init__(self, variants: Mapping[VariantKey, list[TrialResult]], own: Own) -> None:
         self._variants = variants
@@ -45,7 +46,8 @@ class Cells(Mapping[tuple[VariantKey, str], Cell]):
                 variant,
                 metric,
                 values[0].unit,
-                # The median of lower bounds is a lower bound, but their interval does not apply to the figure.
+                # The median of lower bounds is also a lower bound, but the interval of these bounds is not an interval
+                # of the figure.
                 Estimate(estimate.value, estimate.n) if bound else estimate,
                 tuple((trial.repeat, trial.values[metric].value) for trial in self._trials[key]),
                 withholding_reason(metric, fewest, self._own.settings_of(self._variants[variant][0].trial))

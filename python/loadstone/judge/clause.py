@@ -122,7 +122,7 @@ def split_interval(comparison: Comparison, ratio: Estimate) -> tuple[str, str]:
     if not measured or (alone.low, alone.high) == (ratio.low, ratio.high) or measured == every:
         return every, ""
     rows = [row.name for row in comparison.scenarios[1:] if widens(alone, row.ratio)]
-    # A scenario that exists for either side is named once, without the side.
+    # A scenario may exist for each side; it is named once, without the side.
     for cell in (comparison.baseline, comparison.contender):
         rows = [name.removesuffix(f" ({name_side(comparison, cell)})") for name in rows]
     names = [f'"{name}"' for name in dict.fromkeys(rows)]
@@ -139,7 +139,8 @@ def widens(interval: Estimate, other: Estimate) -> bool:
 
 
 def trust_of(comparison: Comparison, ratio: Estimate, coverage: str, ends: str = "") -> str:
-    """Interval, n and verdict; an exploratory metric omits the parts that the first metric states."""
+    """Interval, n and verdict; for an exploratory metric, without the level and the coverage, which the first metric
+    states."""
     if not comparison.exploratory:
         return f"{interval_text(ratio, ends)}{comparison.n_text}, {qualify_verdict(comparison.verdict, coverage)}"
     ends = wording.change_interval(ratio) and (ends or wording.change_interval(ratio))
@@ -201,7 +202,7 @@ def name_side(comparison: Comparison, cell: Cell) -> str:
 
 
 def worst_finding(comparison: Comparison) -> Finding:
-    """The largest finding from the first check with the highest severity."""
+    """The largest finding of the highest severity, among the findings of the first check that has one."""
     first = max(comparison.findings, key=lambda finding: finding.severity)
     alike = [item for item in comparison.findings if (item.check, item.severity) == (first.check, first.severity)]
     return max(alike, key=lambda finding: finding.size)

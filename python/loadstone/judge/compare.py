@@ -80,7 +80,7 @@ class Comparer:
                 comparison, self.count_failures(comparison, tested.pair), tested.pair, self.rank_invalid
             )
             if comparison.claim == "unranked" and not exploratory:
-                # The claim needs a figure that is known only as a bound.
+                # There is no claim, because a figure that it needs is known only as a bound.
                 finding = Finding(
                     errors.NAME, Severity.UNCHECKED, comparison.why, BOUND_HINT, tested.pair.trials, metric
                 )
@@ -89,7 +89,8 @@ class Comparer:
         return comparisons
 
     def assess_match(self, match: Match, metric: str) -> Tested | None:
-        """One comparison with its claim still open; None if a side lacks the figure, or if the figure is withheld."""
+        """One comparison whose claim is not decided yet; None if a side lacks the figure, or if the figure is
+        withheld."""
         pair, keys = match.pair, (match.baseline, match.contender)
         baseline, contender = (self.cells.get((key, metric)) for key in keys)
         if baseline is None or contender is None or contender.withheld or baseline.withheld:
@@ -207,7 +208,8 @@ class Comparer:
 
 
 def raise_p(comparison: Comparison, tested: Tested, factor: float) -> tuple[float | None, float | None]:
-    """The p of a claimed difference, plain and corrected, if the measured ratio is too extreme by `factor`."""
+    """The p that a claimed difference would have, before and after correction, if the ratio were too extreme by
+    `factor`."""
     scenario, p = tested.weighed[0].scenario, comparison.p
     if comparison.claim not in ("better", "worse") or p is None or math.isnan(comparison.ratio.value):
         return p, comparison.p_adjusted

@@ -370,7 +370,7 @@ def shift_ratio(
 
 
 def excludes_one(ratio: Estimate) -> bool:
-    """Whether the interval excludes 1; true without a ratio, as p alone then decides."""
+    """Whether a ratio's interval excludes 1; true if there is no ratio, because p alone then decides."""
     if math.isnan(ratio.value):
         return True
     return ratio.low is not None and ratio.high is not None and not ratio.low <= 1 <= ratio.high

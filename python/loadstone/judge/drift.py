@@ -28,8 +28,9 @@ def trial_drift(
 ) -> tuple[float, list[Finding]]:
     """The product of the largest drifts of both sides, and the findings on them; 1 without drift of known size.
 
-    The figure that a trial would have had without drift is assumed to lie within this factor of the measured figure.
-    A finding on repeats that all drift in one direction has no factor, as their drift may continue after the window.
+    The figure that a trial would have had without drift is assumed to lie within this factor of the measured figure. If
+    all repeats drift in the same direction, the finding has no factor for the error, because the drift may continue
+    after the window.
     """
     drifting = [
         finding for finding in findings if finding.severity == Severity.SUSPECT and 1 < finding.effect.drifts < math.inf

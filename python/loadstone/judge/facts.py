@@ -21,7 +21,7 @@ PLACES = re.compile(r"(^|\.)(exportfile|label|hdrhistogram\.output\.path|[\w-]*(
 COMMAND_LINE = "store.command"
 # The workload kind of each tool, unless it is the tool's name; figures of different kinds cannot be compared.
 WORK_OF_TOOL = {"ycsb": "ycsb", "go-ycsb": "ycsb", "loadstone": "ycsb"}
-# Facts that a store records only if they apply, with the value that they have otherwise.
+# Facts that a store records only if they apply, each with the value that is assumed otherwise.
 ABSENT = {name: {"pooler": "none"} for name in POSTGRES}
 # The tools whose importers report the tool's version as `version`; for other tools, this is the system's version.
 OWN_VERSION = frozenset({"fio", "pgbench", "sysbench"})
@@ -71,7 +71,7 @@ DURABILITY = "durability"
 GUARANTEES = (DURABILITY, "replication", "replication_acknowledged", "consistency")
 # If these facts differ, the figures measure different quantities.
 ARITHMETIC = ("work", "loop", "rate", "latency")
-# The names of facts whose identifier is not clear enough.
+# Readable names for facts whose identifiers are not clear enough.
 NAMES = {
     "cpu_model": "processor",
     "cpus": "number of processors",
@@ -213,7 +213,7 @@ def work_of(trial: TrialResult) -> str | None:
 
 
 def missing_facts(records: Sequence[dict[str, Scalar]], counted: bool) -> list[str]:
-    """The facts that a comparison needs and a trial lacks; with `counted` operations, the mix is not needed."""
+    """The facts that a comparison needs and a trial lacks; the mix is not needed if the operations were `counted`."""
     if all(COMMAND in facts for facts in records):
         return []
     kinds = {str(facts.get("work", "")) for facts in records}

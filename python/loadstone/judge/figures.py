@@ -19,7 +19,7 @@ COMPOSED = frozenset({"read-modify-write", "read_modify_write"})
 ALL = "all"
 # The part of a lower bound's name before the statistic: `read.lower.p99` for `read.p99`.
 LOWER = "lower"
-# The largest figure that can be a number of clients.
+# The largest plausible number of clients.
 CLIENTS_MAX = 1e12
 PERCENTILE = re.compile(r"p(\d+(?:\.\d+)?)")
 # YCSB before 0.3 prints 0 for success.

@@ -94,7 +94,8 @@ NOTE_CHECKS = {
 
 
 def note_findings(trial: TrialResult, checks: Collection[str], decided: Collection[str]) -> Iterator[Finding]:
-    """The notes as findings, without notes whose check has a finding (`checks`) or is `decided` by figures."""
+    """The notes as findings, except for notes whose check already has a finding (`checks`) or was `decided` by
+    figures."""
     notes = (note for note in trial.notes if note.name not in OF_OUTAGES or not faults.has_fault(trial))
     for note in notes:
         name = RENAMED.get(note.name, note.name)

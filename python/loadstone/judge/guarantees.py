@@ -135,13 +135,13 @@ def is_mapped(facts: Facts) -> bool:
 
 
 def has_copies(facts: Facts, at_least: int, at_most: int = 1 << 30) -> bool:
-    """Whether an acknowledged write is on a number of replicas in this range."""
+    """Whether the number of replicas that have an acknowledged write is in this range."""
     count = count_replicas(levels_of(facts)[1], facts)
     return count is not None and at_least <= count <= at_most
 
 
 def is_setting(name: str, *expected: str) -> Callable[[Facts], bool]:
-    """A condition that a fact has one of the expected values."""
+    """A condition that is true if a fact has one of the expected values."""
     return lambda facts: str(facts.get(name)) in expected
 
 

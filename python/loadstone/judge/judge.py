@@ -109,7 +109,8 @@ def judge_results(results: ResultSet, *, rank_invalid: bool = False) -> Judgemen
 def stricter_settings(results: ResultSet, own: Own) -> dict[Severity, Own]:
     """The original thresholds, keyed by the severity of findings that changed thresholds hide.
 
-    SUSPECT has the recorded thresholds if the view changes them, and NOTE the defaults if the experiment changes them.
+    The entry for SUSPECT has the recorded thresholds, if the view changes them; the entry for NOTE has the defaults, if
+    the experiment changes them.
     """
     stricter, recorded = {}, results.recorded
     if recorded is not None and recorded.checks != results.question.checks:

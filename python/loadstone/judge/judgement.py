@@ -151,7 +151,7 @@ class Curve:
 class Search:
     """One search for the load of one variant."""
 
-    # All dimensions except the searched one.
+    # All dimensions except the searched dimension.
     context: VariantKey
     rule: Rule
     # The samples of each load, in the order of the trials.
@@ -299,7 +299,8 @@ class Judgement:
         return f"{every - lacking} of {every} checks ran in full" if lacking else ""
 
     def lower_bounds(self, cell: Cell) -> Cell:
-        """The lower bounds of a latency that the engine's lateness increased; the cell itself without an increase."""
+        """The lower bounds of a latency that the engine's lateness increased; the cell itself if the latency was not
+        increased."""
         lower = self.cells.get((cell.variant, lower_name(cell.metric))) if is_latency(cell.metric) else None
         if lower is None or lower.bound or lower.withheld or cell.bound:
             return cell

@@ -25,7 +25,7 @@ AHEAD, AHEAD_SHARE = 2, 0.25
 OVERLAP_MIN = 0.25
 # The minimum number of blocks in which each side ran first.
 POSITION_MIN = 2
-# The minimum number of trials of each side directly after the same side, and directly after the other side.
+# The minimum number of each side's trials that directly follow a trial of the same side, and of the other side.
 AFTER_MIN = 3
 POSITION_HINT = "a trial changes the conditions of the next trial: restore them with a command before each trial"
 DAYS = "a difference between days would look the same"
@@ -137,7 +137,7 @@ def list_separate_hours(starts: Sequence[Sequence[int] | None]) -> list[str]:
 
 def have_overlapped(pair: Pair) -> bool:
     """Whether runs of the two sides overlapped for more than OVERLAP_MIN of the shorter run; in one run, whether trials
-    did so in most blocks, because a clock may have been set back once."""
+    overlapped in most blocks, since a clock may have been set back once."""
     windows = [
         [
             (trial.repeat, trial.start_unix_ns, trial.start_unix_ns + length)
@@ -189,7 +189,7 @@ def position_findings(pair: Pair, results: ResultSet) -> Iterator[Finding]:
 
 
 def carryover_findings(pair: Pair, results: ResultSet) -> Iterator[Finding]:
-    """A finding if one side is slower or faster directly after the other side, and the other side is not.
+    """A finding if one side is slower or faster when it runs directly after the other side, but not vice versa.
 
     In random order, an effect on both sides is noise. An effect on one side only (a carryover, as in crossover trials)
     is a bias: it changes the ratio. The trials of each side after the same side are compared with its trials after

@@ -32,9 +32,9 @@ class Scenario:
 
     kind: Kind
     sides: Sides
-    # Whether each end of the ratio's interval is open (low, high), as a side may be faster by any factor.
+    # Whether each end of the ratio's interval is open (low, high), because a side may be faster by any factor.
     unlimited: tuple[bool, bool] = (False, False)
-    # The side whose figures differ from the measured ones, if only one does: 0 for the baseline.
+    # The number of the side (0 for the baseline) whose figures differ from the measured figures, if only one side's do.
     side: int | None = None
     # The excluded repeats of each side.
     without: tuple[set[int], set[int]] = field(default_factory=lambda: (set(), set()))
@@ -106,14 +106,14 @@ def evidence_of(scenario: Scenario, blocks: bool, level: float) -> Evidence:
 
 
 def open_ratio(ratio: Estimate, unlimited: tuple[bool, bool]) -> Estimate:
-    """A ratio whose interval is open at the ends that a side with an unknown factor could reach."""
+    """The ratio with an interval that is open in each direction in which an unknown factor could move the ratio."""
     if ratio.low is None or ratio.high is None:
         return ratio
     return replace(ratio, low=0.0 if unlimited[0] else ratio.low, high=math.inf if unlimited[1] else ratio.high)
 
 
 def replace_side(sides: Sides, at: int, samples: Samples) -> Sides:
-    """Both sides, with the samples of one replaced."""
+    """The samples of both sides, with one side's samples replaced."""
     return (samples, sides[1]) if at == 0 else (sides[0], samples)
 
 

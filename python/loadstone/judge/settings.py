@@ -65,7 +65,7 @@ DEFAULTS: dict[str, dict[str, float]] = {
     **{name: {} for name in (*FAULTS, *LOSS)},
     "before-unsteady": {"windows": 12, "yield": 0.9},
 }
-# The page in docs/checks of each finding that shares a page.
+# The page in docs/checks for each finding that shares a page with other findings.
 PAGES = {
     **dict.fromkeys(ATTEMPTS, "attempts"),
     **dict.fromkeys(FAULTS, "faults"),
@@ -81,7 +81,7 @@ RENAMED = {
 
 @dataclass(frozen=True)
 class Settings(Question):
-    """The settings of the checks: a question with every threshold."""
+    """The settings of the checks: a question in which every threshold has a value."""
 
     checks: Mapping[str, Mapping[str, float]] = field(default_factory=lambda: DEFAULTS)
 

@@ -80,7 +80,7 @@ def is_undecided(group: Sequence[Comparison]) -> bool:
 
 
 def describe_undecided(contender: str, groups: Sequence[tuple[str, Sequence[Comparison]]]) -> Clause:
-    """One contender in all contexts in which nothing can be claimed at any number of clients."""
+    """A clause for one contender, over all contexts in which nothing can be claimed at any number of clients."""
     every = [item for _, group in groups for item in group]
     baseline = name_side(every[0], every[0].baseline)
     spans = (

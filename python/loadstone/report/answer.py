@@ -251,7 +251,7 @@ def surround_answers(every: Sequence[Search]) -> Table:
     rule = outcomes[0][1].rule
     assert rule.objective is not None, "the searches have an objective"
     metrics = [wording.metric_name(term.metric.removeprefix("all.")) for term in rule.objective.terms]
-    # At a rate, the throughput of a load that meets the objective is the rate.
+    # At a rate, the throughput at a load that meets the objective equals the rate.
     metrics += [] if rule.over == "rate" else ["throughput"]
     columns = (Column(rule.over), *(Column(metric, "right") for metric in metrics), Column("objective"))
     groups = tuple(Rows(name, tuple(surround_answer(outcome))) for name, outcome in outcomes)

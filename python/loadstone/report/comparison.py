@@ -26,9 +26,9 @@ TOOL_NAMES = {
 TOOL_UNITS = {"testdfsio": "mb/sec (2^20)", "fio": "MiB/s (2^20)"}
 NAME_MAX = 90
 INTERVALS = "Intervals: "
-# The order of notes by their beginnings; further notes come last.
+# The notes are sorted by their first words, in this order; all other notes come last.
 ORDER = (INTERVALS, "The interval", "Ratio: ", "Test: ")
-# The ratios that tests use, by a part of the test's name.
+# The ratio that each test uses, keyed by a part of the test's name.
 RATIOS = {
     "within blocks": "the geometric mean of the ratios within blocks",
     "blocks, n": "the geometric mean of the ratios within blocks",

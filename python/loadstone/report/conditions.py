@@ -35,7 +35,8 @@ HOST = re.compile(r"(cpu|memory|device|io|network|pressure|engine)\.(?!.*per_ope
 
 
 def guarantees(view: View) -> tuple[Table, Table]:
-    """The facts of each compared value (durability, cache, version …): a table of differing and one of equal facts."""
+    """The facts of each compared value (durability, cache, version …): one table of facts that differ, and one of facts
+    that are equal."""
     columns = list(group_variants(view))
     facts = {name: [fact_text(view, keys, name) for _, keys in columns] for name in list_facts(view)}
     differing, common = [], []

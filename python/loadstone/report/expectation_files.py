@@ -16,7 +16,8 @@ from loadstone.report.markdown import plain, tabulate_expectations
 from loadstone.report.sections import headline
 from loadstone.report.view import View
 
-# The variable with the file that GitHub Actions shows; other commands of the step also write to it.
+# The environment variable with the path of the file that GitHub Actions displays; other commands also write to this
+# file.
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 
 

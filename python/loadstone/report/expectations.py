@@ -42,7 +42,7 @@ def describe_figure(expectation: Expectation) -> str:
     if math.isfinite(estimate.low) and math.isfinite(estimate.high):
         ends = wording.interval_text(estimate, expectation.unit)
     else:
-        # The digits of the figure do not depend on infinite ends.
+        # Infinite ends of the interval do not affect the number of digits of the figure.
         ends = describe_open_interval(estimate.low, estimate.high, expectation.unit)
         estimate = replace(estimate, low=None, high=None)
     return f"{wording.estimate_text(estimate, expectation.unit, expectation.bound)} ({ends}), n={estimate.n}"

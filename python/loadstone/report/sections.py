@@ -38,7 +38,7 @@ from loadstone.search.sentence import describe_rule
 OPENING_PANELS = 2
 # The maximum number of names in a headline.
 SIDES_MAX = 3
-# Dimensions whose values are in other clauses of the setting, in the question or in the answer.
+# Dimensions whose values readers already find in other clauses of the setting, in the question or in the answer.
 STATED = frozenset({"system", "store", "workload", "clients", "rate", "fault"})
 HOST_LEAD = "Median over the trials, with the range in parentheses."
 
@@ -127,7 +127,8 @@ def opening(view: View, content: list[Section]) -> tuple[Figure | None, list[Sec
 
 
 def choose_panels(figure: Figure) -> list[Panel]:
-    """The panels above the fold: throughput and one latency for each of two contexts; else those with the most rows.
+    """The panels above the fold: throughput and one latency for each of two contexts; else the panels with the most
+    rows.
 
     A panel with only one side does not answer the question.
     """

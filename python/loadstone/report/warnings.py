@@ -140,7 +140,8 @@ def worst_messages(
 
 
 def describe_extent(chosen: Finding, group: Sequence[Finding], every: int | None) -> str:
-    """The number of trials that findings concern, and the place of the chosen one: `the worst in 3 of 7 trials`.
+    """The number of trials that findings concern, and how the chosen finding ranks among them: `the worst in 3 of 7
+    trials`.
 
     Without `every`, they are the trials behind the answer of a search. Empty if they concern a single trial.
     """

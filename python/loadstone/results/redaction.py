@@ -130,7 +130,7 @@ class Redaction:
         return self._redact_path(part) if is_path(part) else self.redact_text(part)
 
     def _redact_key(self, name: str, parent: str) -> str:
-        """The redacted form of a key of the mapping that has the key `parent`."""
+        """The redacted form of a key in the mapping that is stored under the key `parent`."""
         is_host = HOSTS_KEY.fullmatch(parent) is not None and name.lower() in self._names
         return name if FORMAT_KEY.fullmatch(name) and not is_host else str(self._redact_part(name))
 

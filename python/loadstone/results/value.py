@@ -66,7 +66,7 @@ class Value:
     resolution: float = 0.0
 
     def prefix_metric(self, name: str) -> Value:
-        """The figure with a prefix to its metric: the name of the part of a run to which it belongs."""
+        """The figure with a prefix to the name of its metric: the part of a run to which the figure belongs."""
         return replace(self, metric=f"{name}.{self.metric}")
 
     def to_json(self) -> dict[str, Any]:

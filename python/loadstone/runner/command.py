@@ -36,7 +36,7 @@ RETAINED_BYTES = 16 << 20
 OUTPUT_MAX = 4 << 30
 # The names of the outputs among the files that another host returns.
 OUTPUTS = ("stdout", "stderr")
-# The interval for commands on other hosts: the clocks must agree to within a tenth of this interval.
+# The measuring interval for commands on other hosts; the hosts' clocks must agree to within a tenth of this interval.
 INTERVAL_MS = 1000
 CUT = b"\n[... loadstone: %d bytes were omitted here ...]\n"
 
@@ -159,14 +159,15 @@ def host_context(context: CommandContext, host: str, number: int, count: int) ->
 
 
 def share_of_total(total: Scalar, number: int, count: int) -> Scalar:
-    """A host's share of clients, a rate or operations; shares of whole numbers are whole, as for engines."""
+    """A host's share of the clients, the rate or the operations; a whole number is divided into whole shares, as for
+    engines."""
     if isinstance(total, int):
         return total // count + (number < total % count)
     return float(total) / count
 
 
 def command_spec(phase: ObservedCommand, context: CommandContext) -> Spec:
-    """The spec that a host's agent receives, with the command and the files of the trial that its arguments name."""
+    """The spec sent to a host's agent: the command, and the trial files named in the command's arguments."""
     arguments, results = list(phase.arguments(context)), Path(str(context.names["results"]))
     files = [Path(text) for text in arguments if Path(text).parent == context.files]
     variables = [name for text in arguments for name in environment_names(text)]

@@ -210,7 +210,7 @@ def figures_of_faults(
 def apply_deadline(
     rows: Sequence[FaultInterval], order_ns: int, options: Options
 ) -> tuple[Sequence[FaultInterval], int]:
-    """The rows, with operations that missed the deadline counted as late, and the deadline, ns.
+    """The rows, in which operations that missed the deadline count as late; and the deadline, ns.
 
     If the engine had no deadline, the default follows from the latencies before the fault. The bucket of an operation's
     latency, which is at most 0.1 % wide, then decides whether the operation is late.

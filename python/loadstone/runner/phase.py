@@ -68,11 +68,11 @@ def run(
 
     The faults of an injector begin at their planned instants in the measured window. The spec of each engine goes to
     `<name>.spec.json`, or `<name>.<segment>.spec.json` if there are several; events go to `<name>.events.jsonl`, or to
-    one such file for each engine on this machine and each other host. Raises EngineError if no engine delivers a result
-    within `timeout` seconds.
+    a separate file for each engine on this machine and for each other host. Raises EngineError if no engine delivers a
+    result within `timeout` seconds.
     """
     if injector is not None:
-        # The engines then start at a future instant, which the lab learns in advance.
+        # With an injector, the engines start at a future instant, which the lab learns in advance.
         spec = {**spec, "wait_for_start": True}
     started = None if injector is None else partial(begin_faults, injector, spec["warmup_seconds"])
     until = spec["until"]

@@ -167,7 +167,7 @@ class Pilot:
 
     def result(self, trials: Sequence[TrialResult]) -> PilotResult:
         """Computes the warm-up from the trials. Raises LoadstoneError if no trial has a time series."""
-        # Failed trials are excluded: the shortest series limits its whole group.
+        # Failed trials are excluded, because the shortest series of a group limits the length of all its series.
         done = [trial for trial in trials if trial.end == "done"]
         known = [
             (trial, series)

@@ -39,7 +39,7 @@ PORT_MAX = 65_535
 LOAD_CLIENTS = 32
 # Faults during which servers do not answer, so that clients wait until they time out.
 SILENT = ("pause", "cut")
-# There is no advice about loads shorter than this number of seconds.
+# Load phases shorter than this number of seconds cause no warning.
 SHORT_SECONDS = 60.0
 
 
@@ -75,7 +75,7 @@ def errors(checks: Iterable[Callable[[], object]]) -> dict[str, LoadstoneError]:
 def raise_all(failures: dict[str, LoadstoneError]) -> None:
     """Raises one error that prints all errors, each with its hint."""
     if failures:
-        # The printed form of an error adds a prefix and a suffix, which the last error provides.
+        # Printing the combined error adds `error: ` at its beginning, and the hint of the last error at its end.
         _, last = failures.popitem()
         raise LoadstoneError("\n".join([*failures, f"error: {last.args[0]}"]).removeprefix("error: "), last.hint)
 
@@ -144,7 +144,7 @@ def addresses(variant: Variant, how: Attached | None) -> Iterator[tuple[str, int
 def check_reachable(store: str, host: str, port: int) -> None:
     """Connects to a server. Raises LoadstoneError if it does not accept connections."""
     if not 1 <= port <= PORT_MAX:
-        # The operating system's resolver would use a different port.
+        # The operating system's resolver would accept a port above the maximum, but use a different port.
         hint = f"correct the address of {store}: the highest port is {PORT_MAX}"
         raise LoadstoneError(f"there is no port {port}", hint)
     try:
@@ -163,7 +163,8 @@ def check_start(variant: Variant, start: StartRequest) -> None:
     if running.system.runs_in_java:
         jvm.find_java()
     if known is not None or start.isolated:
-        # This run takes over or stops a system that an earlier run left running. Isolated addresses do not exist yet.
+        # This run takes over or stops a system that an earlier run left running. The addresses of isolated nodes do not
+        # exist yet.
         return
     address = describe_engine().address_properties(variant.store)
     if address is None or variant.servers is None or start != getattr(variant.servers.how, "system", None):
@@ -191,7 +192,8 @@ def check_space(plan: Plan) -> None:
         existing = next(path for path in (directory, *directory.parents) if path.exists())
         usage = shutil.disk_usage(existing)
         if not usage.total or not os.access(existing, os.W_OK):
-            reason = f"{existing} is not writable" if usage.total else f"the file system of {existing} holds no files"
+            message = f"the file system of {existing} cannot store files"
+            reason = f"{existing} is not writable" if usage.total else message
             hint = "set `directory` to a writable directory on a disk"
             raise LoadstoneError(f"files cannot be created below {directory}: {reason}", hint)
         if usage.free < needed:

@@ -63,7 +63,8 @@ class TrialServers:
     waited: settling.Waited | None = None
 
     def site(self, journal: Path) -> Site:
-        """The servers as a site for faults; `journal` records how to undo faults on servers that the user runs."""
+        """The site that injects faults into these servers; `journal` records how to undo faults on servers that the
+        user runs."""
         if self.hosts is not None:
             return AttachedSite(self.hosts, journal)
         running = self.stack.last
@@ -167,7 +168,7 @@ class RunServers(AbstractContextManager["RunServers"]):
     """All servers of one run."""
 
     def __init__(self, root: Path | None = None, open_spread: SpreadOpener | None = None) -> None:
-        """Keeps the servers' state below `root`, or where `loadstone systems` keeps it.
+        """Keeps the servers' state below `root`; without `root`, in the directory that `loadstone systems` uses.
 
         `open_spread` opens systems whose nodes run on hosts of the fleet.
         """

@@ -69,7 +69,8 @@ class Stack:
         self.last.recreate_table(table, options)
 
     def find_backlog(self) -> str | None:
-        """The first work that must finish before every reachable replica has all writes; None if there is none."""
+        """The first pending work that must finish before every reachable replica has all writes; None if there is
+        none."""
         return next(filter(None, (running.find_backlog() for _, running, _ in self._up)), None)
 
     @property

@@ -344,8 +344,8 @@ class Conductor:
         try:
             for name, spec in stages.specs:
                 engines = 1 if name in stages.alone else self._engines(placement)
-                # A race is allowed in work of a fixed size, whose figures include each host's throughput and the first
-                # and the last completion.
+                # Hosts may finish at different times if the work has a fixed size, because its figures include each
+                # host's throughput and the first and the last completion.
                 if launch.role == "measure" and is_steady:
                     self._refuse_race(spec, placement, engines)
                 where = (watch, files, self.display, self.fleet)

@@ -116,7 +116,7 @@ class Climb(Path):
     def halve_gap(self) -> str:
         """Halves the gap below the load that reaches the plateau; returns the reason for stopping."""
         ladder = self.rule.load_ladder()
-        # Loads that were tried for earlier estimates also count.
+        # Loads that were tried between doublings for earlier estimates of the knee also count.
         for load in [load for load in self.probes if load not in ladder]:
             self.record_load(load)
         while True:

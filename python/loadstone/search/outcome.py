@@ -19,10 +19,10 @@ FAR = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Whether the objective is met at a load, so that the search continues above it."""
+    """Whether the objective is met at a load, in which case the search continues with higher loads."""
 
     load: float
-    # The number of valid trials that met the objective, and of all valid trials.
+    # The number of valid trials that met the objective, and the number of all valid trials.
     met: int
     trials: int
     # Whether the system failed in a trial, so that it cannot sustain the load.
@@ -37,8 +37,8 @@ class Decision:
 
     @property
     def sure(self) -> bool:
-        """Whether the trials agree; if not, the majority decided. Trials do not agree on success if misses were
-        ignored."""
+        """Whether the trials agree, so that no majority had to decide. If misses were ignored, the trials do not count
+        as unanimous in meeting the objective."""
         return self.failed or self.met == 0 or (self.met == self.trials and not self.late)
 
     @property

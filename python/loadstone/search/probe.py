@@ -54,12 +54,14 @@ class Probe:
 
     @cached_property
     def usable(self) -> list[ProbeSample]:
-        """The samples with figures of the system. Without late and sparse trials, only good ones would remain."""
+        """The samples with figures of the system. Late and sparse trials are included, because the selection would
+        otherwise favour good figures."""
         return [sample for sample in self.samples if sample.late or sample.sparse or not sample.invalid]
 
     @cached_property
     def invalid(self) -> str:
-        """The most frequent reason why trials do not count, if they are too many to judge the load; else empty."""
+        """The most frequent reason why trials do not count, if the load cannot be judged because too many do not count;
+        else empty."""
         reasons = [sample.invalid for sample in self.samples if sample.invalid]
         if len(reasons) < INVALID_MIN or len(reasons) < len(self.valid):
             return ""

@@ -139,7 +139,7 @@ def limit_parts(outcome: SearchOutcome) -> list[str]:
     if load is None:
         return [f"the highest load at which {text} holds was not found"]
     there, done = figures_text(outcome, load), outcome.probe_at(load).throughput
-    # In a search over rates, the throughput at a load that holds is the rate.
+    # In a search over rates, the throughput at a load that meets the objective equals the rate.
     there += "" if done is None or rule.over == "rate" else f", {format_throughput(done)}"
     if outcome.kind == "beyond":
         return [f"{text} holds up to {rule.format_load(rule.most)}, where the search stopped: {there}"]

@@ -153,7 +153,7 @@ def seconds_of(load: OfferedLoad, first: int) -> int:
 def measure_depth(load: OfferedLoad, first: int, intervals: int | None = None, due_min: float = 0) -> float:
     """1 - the lowest yield of any second, which may start at any interval, or of a remainder shorter than a second.
 
-    `intervals` sets a window other than a second. Windows with at most `due_min` due operations do not count.
+    `intervals` sets a window length other than one second. Windows with at most `due_min` due operations do not count.
     """
     due, good = load.due[first:], load.good[first:]
     count = min(intervals or seconds_of(load, first), len(due))

@@ -35,7 +35,7 @@ POWER = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The evidence on contender ÷ baseline; `p` is two-sided, before Holm, and None below REPEATS_MIN repeats."""
+    """The evidence on contender ÷ baseline; `p` is two-sided, before Holm, and None if there are too few repeats."""
 
     # nan if a value is not positive; then `difference` holds contender - baseline.
     ratio: Estimate
@@ -85,7 +85,7 @@ def compare_runs(
     """Compares variants that ran at different times: Mann–Whitney, and Hodges and Lehmann's shift of logarithms.
 
     Ties count against a difference, which keeps p valid and consistent with the interval. The printed level is the
-    actual level of the ranks. There is no p below `least` repeats of a side.
+    actual level of the ranks. No p is computed if a side has fewer than `least` repeats.
     """
     b, c, logs = take_logarithms(baseline, contender)
     n = min(len(b), len(c))
@@ -100,7 +100,8 @@ def compare_runs(
 def compare_unpaired(baseline: Sequence[float], contender: Sequence[float], level: float = LEVEL) -> Evidence:
     """Compares variants in random order with too few common blocks: Welch's t test (1947) on logarithms.
 
-    There is no p below four repeats of a side. If all values of each side are equal, the exact rank test is used.
+    No p is computed if a side has fewer than four repeats. If all values of each side are equal, the exact rank test is
+    used.
     """
     b, c, logs = take_logarithms(baseline, contender)
     n = min(len(b), len(c))

@@ -156,7 +156,7 @@ def fit_unimodal(medians: Floats) -> Floats:
     """The unimodal fit of each row: isotonic up to its maximum, antitonic beyond it."""
     most = medians.max(axis=1, keepdims=True)
     rising = np.arange(medians.shape[1]) <= medians.argmax(axis=1)[:, None]
-    # With the maximum in place of the other half, the fit of each half is unchanged.
+    # Replacing one half of the medians with the maximum does not change the fit of the other half.
     ascent, descent = np.where(rising, medians, most), np.where(rising, most, medians)
     both = fit_isotonic(np.concatenate([ascent, descent[:, ::-1]]))
     fitted: Floats = np.minimum(both[: len(medians)], both[len(medians) :, ::-1])

@@ -1,6 +1,7 @@
 """Steady state: the end of a warm-up, and whether the series after it has a trend, rises or changes its level.
 
-A finding must be significant and large enough: a test corrected for autocorrelation rejects, and the effect matters.
+A finding must be significant and large enough: a test corrected for autocorrelation must reject steadiness, and the
+effect must matter.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Steadiness:
     """The steadiness of a series, with the reasons if it is not steady; shares are relative to its median."""
 
     steady: bool
-    # The tests that rejected, in the order trend, change.
+    # The tests that found the series unsteady, in this order: trend, change.
     reasons: tuple[Code, ...]
     # The Theil–Sen slope times the length of the window, and the corrected Mann–Kendall p.
     trend_share: float

@@ -21,10 +21,10 @@ def stopping_reason(
     """The reason to stop after these repeats, or None to continue.
 
     `samples` has a sequence for each figure and variant, in block order. `until` limits the full width of the interval
-    from `summarize_samples`, as a share of the figure; it is one share, or a share for each sequence. Stopping at
-    the first narrow interval would favour intervals that are narrow by chance, so two successive intervals, one block
-    apart, must be narrow. Only the interval at `at_least` is not biased by that choice, so this interval alone is
-    sufficient. Simulated error rates are in docs/concepts/statistics.md.
+    from `summarize_samples`, as a share of the figure; it is one share, or a share for each sequence. Stopping at the
+    first narrow interval would favour intervals that are narrow by chance, so two successive intervals, one block
+    apart, must be narrow. The interval after `at_least` repeats is not biased by such a choice, so this interval alone
+    is sufficient. Simulated error rates are in docs/concepts/statistics.md.
     """
     variants = [list(sample) for sample in samples]
     fewest = min((len(sample) for sample in variants), default=0)

@@ -11,7 +11,7 @@ import os
 import sys
 from itertools import pairwise
 
-TYPE_CHECKING = False  # typing's own constant costs the import of typing
+TYPE_CHECKING = False  # typing has this constant, but importing typing takes time
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any

@@ -112,7 +112,7 @@ def check(context: Context, path: Keys, keys: Any) -> None:
         message = "`measure.ledger` records rows of the predefined tables, not of profiles and counters"
         context.add_mistake((*path, "command"), message, "use the command `write` or `mixed`, or leave `ledger` out")
     if "".join(tokens[:1]).lower() not in COMMANDS and not any("{" in word for word in tokens[:1]):
-        message = f'"{keys.command}" has no command of cassandra-stress'
+        message = f'"{keys.command}" does not begin with a command of cassandra-stress'
         context.add_mistake((*path, "command"), message, f"begin with {', '.join(COMMANDS[:6])}")
     # A parameter of a group may have the same name: `-col n=fixed(8)`.
     own, groups = split_groups(tokens)
@@ -151,7 +151,7 @@ def profile_operations(command: str) -> list[str]:
 
 
 def command_operations(command: str) -> list[str]:
-    """The operations of a command, in lower case; none if it has templates in their place."""
+    """The operations of a command, in lower case; none if the command has templates instead of operations."""
     text = re.sub(r"\s*([(),=])\s*", r"\1", command.strip().lower())
     operation = text.partition(" ")[0]
     if operation == "user" or "{" in operation:
@@ -445,7 +445,8 @@ def run_spec(variant: Variant, measure: Measure, directory: Path, seed: int) -> 
 
 
 def figures(phase: EngineLaunch, launched: Sequence[EndedLaunch]) -> Iterator[Value]:
-    """The partitions written before the reads, starting at the first partition, and the reads that found no row."""
+    """The number of partitions written before the reads, starting at the first partition, and of reads that found no
+    row."""
     last = launched[-1]
     if last.name == "load":
         population = last.spec["work"]["population"]["sequence"]["last"]

@@ -49,7 +49,7 @@ COUNTED = ("throughput", "runtime", "operations")
 # The figures that are compared if the file names no figures. Memory is excluded, because small peaks are unknown.
 TIMES = ("time", "cpu_time")
 BY_PATHS = ("json", "regex")
-# The minimum share of the requested operations: tools round the number of operations per client down.
+# The minimum share of the requested operations; it is below 1, because tools round down the operations per client.
 DONE_MIN = 0.9
 # Larger outputs are not searched for figures.
 FIGURES_MAX = 64 << 20

@@ -112,7 +112,7 @@ def figures(document: Any) -> Iterator[Value]:
     if document["proved"] is not None:
         yield Value(f"{NAME}.proved", int(document["proved"]), "", 1)
     yield Value(f"{NAME}.missed", document["misses"]["failed"], "operations", fields)
-    # Writes beyond the ledger's capacity, and misses that the events count without listing.
+    # Writes that exceed the ledger's capacity, and misses that the events count but do not list.
     yield Value(
         f"{NAME}.unsettled", document["ledger"]["beyond"] + document["misses"]["unlisted"], "operations", fields
     )

@@ -35,7 +35,7 @@ VERSION_SECONDS = 10.0
 VERSION_MAX = 80
 # The answers, keyed by command and environment. Trials have different directories, but the same tool.
 VERSIONS: dict[tuple[str, tuple[tuple[str, str], ...]], str] = {}
-# Programs that run the program among their arguments, after options, numbers, signals and assignments.
+# Wrappers: programs that run another program, which follows their options, numbers, signals and assignments.
 WRAPPERS = {
     "chrt", "command", "env", "exec", "ionice", "nice", "nohup", "numactl", "setsid", "stdbuf", "sudo", "taskset",
     "time", "timeout", "unbuffer",

@@ -104,7 +104,7 @@ impl Chunk {
         pieces.iter().take_while(fits).count()
     }
 
-    /// Reads these pieces, which must fit in memory, and sorts each group of pieces into a list of its own. There are
+    /// Reads these pieces, which must fit in memory, and sorts each group of pieces into a separate list. There are
     /// several workers per processor, so that one worker reads while another sorts. If several segments read the same
     /// pieces, each segment keeps only its own rows. Returns the checksum of the rows.
     pub fn fill_chunk(

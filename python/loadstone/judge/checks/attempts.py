@@ -30,7 +30,7 @@ LOST_ENDS = {
 }
 # This many interrupted attempts or more are not a coincidence.
 INTERRUPTED_MIN = 4
-# A side with this many times the interruptions of any other side is not a coincidence either.
+# Nor is it a coincidence if one side has this many times as many interruptions as any other side.
 INTERRUPTED_TIMES = 4
 
 
@@ -81,9 +81,11 @@ def is_requested(trial: TrialResult, note: Note) -> bool:
 
 
 def find_interrupted(trials: Sequence[TrialResult], of_side: int, elsewhere: int) -> Iterator[Finding]:
-    """Attempts at a variant that the user interrupted; a few are considered an accident.
+    """A finding on attempts at a variant that were interrupted by the user; a few interruptions are considered an
+    accident.
 
-    `of_side`: the interruptions at all variants with the same compared value; `elsewhere`: the most for another value.
+    `of_side`: the interruptions at all variants with the same compared value; `elsewhere`: the largest number for any
+    other value.
     """
     if count := sum(trial.interruptions for trial in trials):
         is_unequal = of_side >= max(INTERRUPTED_MIN, INTERRUPTED_TIMES * elsewhere)
@@ -106,7 +108,7 @@ def find_unavailable_checks(trial: TrialResult, missing: Sequence[NotLooked]) ->
 
 
 def find_missing_repeats(trials: Sequence[TrialResult], missing: Sequence[str]) -> Iterator[Finding]:
-    """A finding on planned repeats that are missing from a variant with other repeats."""
+    """A finding on planned repeats that are missing, for a variant of which other repeats exist."""
     message = f"{len(missing)} of {units.count_noun(len(trials) + len(missing), 'planned repeat')} are missing"
     yield Finding(INCOMPLETE, Severity.SUSPECT, message, RESUME, tuple(missing))
 
@@ -129,7 +131,8 @@ def find_early_end(trials: Sequence[TrialResult], n: int, settings: Settings) ->
 
 
 def find_empty(trials: Sequence[TrialResult]) -> Iterator[Finding]:
-    """A finding if no trial has a figure, which is never valid; a failed trial states its own cause."""
+    """A finding if no trial has a figure and none failed. Results without figures are never valid; failed trials report
+    their own causes."""
     if not any(trial.values or trial.is_failure for trial in trials):
         message = "no trial has a figure" if trials else "there are no trials"
         hint = "see the trials' own findings" if trials else "run the experiment again"
@@ -189,7 +192,7 @@ def failures_reverse_claim(
     the medians swap, or if a rank test, which accepts infinities (Mann and Whitney, Ann. Math. Statist. 18, 1947),
     finds a difference without the failures but not with them.
     """
-    # Imported late: it takes nearly a second of CPU time, and few trials fail.
+    # The import is delayed, because it takes nearly a second of CPU time, and few trials fail.
     from scipy.stats import mannwhitneyu
 
     with_worse, with_better = [*worse, *[worst] * failed[0]], [*better, *[worst] * failed[1]]

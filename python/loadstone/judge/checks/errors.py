@@ -27,7 +27,7 @@ MISSING_COPY_HINT = "repair the keyspace (`nodetool repair`) after a change of i
 FIRST = ", the first: "
 # The engine's note on reads of rows that were never written.
 MISSING_ROWS = "missing-rows"
-# The engine's note on the servers that the cluster considered down: a phrase of its message, and its name.
+# The engine's note on servers that the cluster considered down: a phrase in the note's message, and the note's name.
 DOWN = "considered down"
 SERVER_EVENTS = "server-events"
 
@@ -114,7 +114,8 @@ def wrote_all(trial: TrialResult) -> bool:
 
 
 def list_failing_operations(trial: TrialResult) -> Iterator[str]:
-    """The kinds of operations with a large share of failures, even if these are a small share of all operations."""
+    """The operation types with a high share of failures, even if these failures are few compared with all
+    operations."""
     for operation, counts in trial.statuses.items():
         every, bad = sum(counts.values()), count_failed(trial, operation.lower())
         if operation.lower() not in OUTSIDE_LOAD and every and bad / every > KIND_SHARE:
@@ -144,7 +145,8 @@ def first_failure(trial: TrialResult) -> str:
 
 
 def count_through_fault(trial: TrialResult) -> float:
-    """The number of operations that failed between the order of a requested fault and the recovery, if any."""
+    """The number of operations that failed after a requested fault was ordered and before the recovery, if there was
+    one."""
     windows = ("during", "returning" if trial.loop == "open" else "after")
     return sum(trial.value(f"{window}.failed") or 0 for window in windows) if faults.has_fault(trial) else 0
 
@@ -162,5 +164,5 @@ def quotes_servers(trial: TrialResult) -> bool:
 
 
 def has_error_counts(trial: TrialResult) -> bool:
-    """Whether the figures already cover the content of the engine's note."""
+    """Whether the trial has the figures that make the engine's note redundant."""
     return trial.value("errors") is not None or bool(trial.statuses)

@@ -21,8 +21,8 @@ MISSED, NOT_LIFTED, BYSTANDER = "fault-missed", "not-lifted", "bystander-hit"
 UNSTEADY, NOT_RECOVERED = "before-unsteady", "not-recovered"
 RETRIES, SHARED, FAILURES = "hidden-retries", "shared-host", "fault-errors"
 SIDES = "sides-differ"
-# The maximum delay of a fault: a share of the fault's length, but at least `DELAY_MIN_NS`; without a lift, an absolute
-# delay.
+# The maximum delay of a fault: a share of the fault's length, but at least `DELAY_MIN_NS`; for a fault without a lift,
+# a fixed time.
 DELAY_SHARE_MAX, DELAY_MIN_NS, DELAY_MAX_NS = 0.1, 2e8, 1e9
 BUSY = "the host was too busy: repeat the trial while other programs are idle"
 SLOW_VERIFY = "the fault starts when `verify` succeeds: use commands that finish sooner, or repeat on an idle host"
@@ -30,7 +30,7 @@ CLOSED = "a closed loop has no due times: an outage counts once for each client,
 
 
 def has_fault(trial: TrialResult) -> bool:
-    """Whether a fault was requested; the twin only has the fault `none`."""
+    """Whether a fault was requested; the twin (the same trial without a fault) has only the fault `none`."""
     return any(fault.kind != NONE for fault in trial.faults)
 
 
@@ -251,5 +251,5 @@ def trim_to_after(trial: TrialResult, series: Series) -> Series:
 
 
 def cut_series(series: Series, first: int, last: int) -> Series:
-    """Some consecutive intervals of a time series."""
+    """The part of a time series from interval `first` up to, but not including, interval `last`."""
     return replace(series, **{name: column[first:last] for name, column in vars(series).items()})

@@ -31,7 +31,7 @@ LIMITS = {"read": "device_read_bps", "write": "device_write_bps", "append": "dev
 VERBS = {"read": "read", "write": "wrote", "append": "appended"}
 # Two repeats are the same run if they have this many equal figures, one of them with this many digits.
 FIGURES_MIN, DIGITS_MIN = 3, 9
-# In this many repeats, a figure with this many digits is not constant by chance.
+# In at least this many repeats, a figure with at least this many digits is not constant by chance.
 CONSTANT_MIN, CONSTANT_DIGITS_MIN = 3, 5
 # A measured rate that is at least this many times its resolution varies between repeats.
 ROUND_STEPS_MIN = 1000
@@ -40,7 +40,7 @@ WRONG = "the figure or the stated speed is wrong: measure the device again, and 
 MIXED = "the figures are from several runs, or not in the stated unit: copy them again from a single log"
 
 
-# The fact of a trial whose percentiles were computed from the percentiles, not the histograms, of several processes.
+# The fact that marks a trial whose percentiles were computed from several processes' percentiles, not their histograms.
 PERCENTILES_OF = "percentiles_of"
 MERGE = "merge the histograms of the processes (cassandra-stress -log hdrfile=…, YCSB hdrhistogram.fileoutput=true)"
 
@@ -159,7 +159,7 @@ def find_copies(trials: Sequence[TrialResult], levels: LevelsOfTrials) -> Iterat
         figures = tuple(sorted((metric, value.value) for metric, value in trial.values.items()))
         parts = [figures]
         if "tool" in trial.facts:
-            # At a rate, the time series follows from the rate.
+            # At a set rate, equal levels are no evidence, because the rate determines the time series.
             series = levels.get(trial.trial, {}).items() if trial.loop != "open" else ()
             known = ((f"{name} {part}", level) for (name, part), both in series for level in both)
             parts.append((*(figure for figure in figures if is_latency(figure[0])), *known))
@@ -195,7 +195,7 @@ def list_speeds(trial: TrialResult) -> Iterator[Speed]:
         if size is not None and most is not None:
             yield Speed(metric, verb, size / length, most * count_data_nodes(trial), "device's limit is", WRONG)
     returned, link = trial.value("returned"), trial.numeric_fact("network_bps")
-    # A system in the engine's process, or a copy of the data on the reader's own host, needs no link.
+    # A system in the engine's process, or a copy of the data on the reader's own host, uses no network link.
     if returned is not None and link is not None and trial.facts.get("networked") == "yes":
         yield Speed(
             "returned",
@@ -241,7 +241,7 @@ def find_contradictions(trial: TrialResult, rounding: float) -> Iterator[str]:
         name, last = split_metric(metric)
         if last == "mean":
             means[name] = value
-        # No other figure can contradict a bound.
+        # A percentile that is only a bound cannot contradict other percentiles.
         elif value.bound is None and (height := percentile_rank(last)) is not None:
             ladders.setdefault(name, []).append((height, value))
     for name, ladder in ladders.items():

@@ -16,7 +16,7 @@ SHARES = {
     "io.others": ("other processes kept the disks busy for {share} of the time", "use a dedicated device"),
 }
 
-# Until servers that the lab starts during a trial are observed, these figures count them as other processes.
+# Servers that the lab starts during a trial count as other processes in these figures until they are observed.
 OF_RESTARTS = frozenset({"cpu.others", "io.others"})
 # Restarts take at most this share of a trial's time; a larger share has another cause.
 RESTARTS_MAX = 0.25

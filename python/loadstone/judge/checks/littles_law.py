@@ -22,9 +22,10 @@ from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 
 NAME = "littles-law"
-# The completion time of the last file, if the work has a fixed size: a client without a file is idle, not at fault.
+# The figure with the completion time of the last file. In work of a fixed size, clients that have finished their files
+# are idle, which is not an error.
 LAST_DONE = "dfsio.last_done"
-# The fact with the number of operations that a client sends together, and the tools that may not print this number.
+# The fact that states how many operations a client sends at once, and the tools that may not print this number.
 PIPELINE = "pipeline"
 PIPELINING = ("redis-benchmark", "memtier")
 # The known means must cover at least this share of the operations.
@@ -82,13 +83,15 @@ def check_littles_law(trial: TrialResult, settings: Settings) -> Looks:
 
 
 def window_edge(trial: TrialResult) -> float:
-    """The maximum that operations completed after the window add to the result: the engine counts them when sent."""
+    """The most that operations completed after the window can add to the result, because the engine counts operations
+    when they are sent."""
     longest, window = trial.value(f"{ALL}.max"), trial.value("runtime")
     return longest / window if "engine" in trial.facts and longest and window else 0.0
 
 
 def mean_ns(trial: TrialResult) -> tuple[float, float] | None:
-    """Bounds on the mean latency of all operations, ns: the last digit may be rounded, or shares may be unknown."""
+    """Lower and upper bounds on the mean latency of all operations, ns. They differ if the last digit may be rounded,
+    or if the operation types' shares are unknown."""
     if (mean_of_all := trial.values.get(f"{ALL}.mean")) is not None:
         half = mean_of_all.resolution / 2
         return max(mean_of_all.value - half, 0.0), mean_of_all.value + half

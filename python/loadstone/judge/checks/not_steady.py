@@ -29,11 +29,12 @@ Levels = dict[tuple[str, str], tuple[float, float]]
 # The parts that are compared: the halves reveal a trend, and the quarters reveal other changes.
 HALVES = "from the first half of the window to the second"
 QUARTERS = tuple(f"in the {name} quarter of the window" for name in ("first", "second", "third", "last"))
-# The prefixes of figures of started servers, and the suffix of the period of a recurring activity.
+# The prefixes of the figures of servers that the lab started, and the suffix of figures with the period of a recurring
+# activity.
 SERVER, BEFORE, PERIOD = "server.", "server.before.", "_period_seconds"
 # Series with fewer points are not tested.
 POINTS_MIN = 5
-# At this rank or above, the p99 shows the drift of a percentile; below it, the p50 does.
+# The p99 shows the drift of percentiles at this rank or above, and the p50 the drift of lower percentiles.
 TAIL = 0.9
 # The prefix of figures of the load phase, which has no time series.
 LOAD = "load."
@@ -83,7 +84,7 @@ def window_levels(series: Series, settings: Settings) -> Levels:
     """The levels of throughput and of the compared percentiles in each part of the window; levels of 0 are omitted.
 
     Throughputs can be added, so their level is the mean, weighted by the lengths of the intervals. Percentiles have
-    outliers, so their level is the geometric mean. A median would miss a change in less than half of a part.
+    outliers, so their level is the geometric mean. A median would miss a change that affects less than half of a part.
     """
     rates = split_window([*zip(series.throughput, series.length_seconds, strict=True)])
     levels = {(THROUGHPUT, part): (fmean(*zip(*a, strict=True)), fmean(*zip(*b, strict=True))) for part, a, b in rates}
@@ -151,7 +152,8 @@ def part_text(
 
 
 def series_of(metric: str) -> tuple[str, ...]:
-    """The time series that show a figure's drift: its own; p50 or p99 for other percentiles; both for a mean."""
+    """The time series that show a figure's drift: the figure's own series; p50 or p99 for other percentiles; both for a
+    mean."""
     if metric.startswith(LOAD) or not is_latency(metric):
         return (THROUGHPUT,) if metric == THROUGHPUT else ()
     at = percentile_rank(metric_statistic(metric))

@@ -16,9 +16,9 @@ HINT = (
     " or drop the caches first"
 )
 
-# A smaller share from the device counts as this share: the printed "at least" is then still true.
+# A smaller share from the device is treated as this share, so that the printed "at least" is still true.
 LEAST = 0.001
-# A smaller number of reads from the device is printed as none.
+# If the device served fewer reads than this, the message states that it served none.
 HALF_READ = 0.5
 
 
@@ -100,5 +100,5 @@ def miss_share(trial: TrialResult, read: float) -> float | None:
     every, observed, reads = trial.value("device.read"), trial.value("device.reads"), trial.value("read.count")
     if observed is None or not reads or not has_small_reads(trial, trial.value("returned") or 0):
         return None
-    # The device's reads include the warm-up, as its bytes do; only the window's share counts.
+    # The device's count of reads includes the warm-up, as its byte count does, so it is scaled to the window.
     return observed * (read / every if every else 1.0) / reads

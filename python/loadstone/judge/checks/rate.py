@@ -30,7 +30,7 @@ RATE_HINT = (
 FEW_CLIENTS = 33
 # If a larger share of operations is late, their bursts change the load itself.
 FAR = 0.1
-# Pauses of the engine for at least this share of the window are the cause of its lateness.
+# If the engine had no processor for at least this share of the window, this is the cause of its lateness.
 HELD_SHARE = 0.05
 # If the engine's own time is a larger share of the total, it is not known precisely enough.
 HALF = 0.5
@@ -161,14 +161,14 @@ def check_clients(trial: TrialResult, settings: Settings) -> Looks:
         hint = "the response time includes that wait; use more clients to see the store's own limit"
         severity = Severity.NOTE
         if faults.has_fault(trial) and str(trial.facts.get("nodes")) != "1":
-            # All clients wait for the faulty server: the load on the healthy servers is no longer open.
+            # If all clients wait for the faulty server, the load on the healthy servers is no longer an open loop.
             severity = Severity.INVALID
             hint = "use at least (rate × share of affected operations × timeout) clients, or a shorter timeout"
         yield Finding(CLIENT_LIMITED, severity, message, hint, (trial.trial,), size=late)
 
 
 def clients_decided(trial: TrialResult) -> bool:
-    """Whether the figures already cover the content of the engine's note."""
+    """Whether the trial has the figures that make the engine's note redundant."""
     return figures.operation_share(trial, "late.client") is not None
 
 
@@ -265,7 +265,8 @@ def check_driver_time(trials: Sequence[TrialResult], settings: Settings) -> Iter
 
 
 def engine_overhead(trials: Sequence[TrialResult]) -> tuple[float, float]:
-    """The engine's own time for an operation of an embedded store in a closed loop (0 if unknown), and the total, ns.
+    """The engine's own time for an operation of an embedded store in a closed loop (0 if unknown), and the operation's
+    total time, ns.
 
     The driver is probed on the null store before each trial. Disturbances can only make a probe longer, so the
     shortest probe of the variant is compared with the median of the variant's times per operation.
@@ -303,7 +304,7 @@ def is_networked(trial: TrialResult) -> bool:
 
 
 def generator_decided(trial: TrialResult) -> bool:
-    """Whether the figures already cover the content of the engine's note."""
+    """Whether the trial has the figures that make the engine's note redundant."""
     known = ("executor.busy_max", "cpu.engine_share") if is_networked(trial) else ("driver",)
     return figures.operation_share(trial, "late.generator") is not None and any(
         trial.value(name) is not None for name in known

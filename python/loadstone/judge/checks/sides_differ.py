@@ -39,7 +39,7 @@ from loadstone.results.trial_result import LOGGED, Scalar, TrialResult
 from loadstone.statistics.estimate import REPEATS_MIN
 
 NAME = "sides-differ"
-# Results from before the value `interval` existed have `none` instead, with the same `how`.
+# Results recorded before the value `interval` existed have `none` instead; the fact `how` is the same in both.
 RENAMED = {"none", "interval"}
 RESUMED = "a run that is resumed after a change measures two different things: start a new run"
 DIFFERS = "make both sides equal; if the difference is intended, allow it: --set 'compare.guarantees=[{}]'"
@@ -95,8 +95,8 @@ def fact_differences(
 ) -> Iterator[Finding]:
     """Findings on facts that differ between the sides or between repeats, as after a resume.
 
-    `further`: clauses on other differences. The operations of an overloaded trial follow from the load, so a search
-    compares only the facts.
+    `further`: clauses on other differences. A search compares only the facts, because in an overloaded trial the
+    operations depend on the load.
     """
     unlike: dict[Severity, list[str]] = {Severity.SUSPECT: [], Severity.INVALID: [], Severity.NOTE: []}
     names: list[str] = []
@@ -130,7 +130,8 @@ def fact_differences(
 
 
 def fill_logged(sides: Sequence[Sequence[dict[str, Scalar]]]) -> None:
-    """If a fact contradicts the log of any trial, adds its logged value to all other trials."""
+    """If a fact contradicts the log of any trial, adds a logged value to every trial: without a contradiction, the fact
+    itself."""
     names = {name for facts in chain(*sides) for name in facts if name.startswith(LOGGED)}
     for facts in chain(*sides):
         facts |= {name: facts[base] for name in names - facts.keys() if (base := name.removeprefix(LOGGED)) in facts}
@@ -151,7 +152,7 @@ def list_partly_known(pair: Pair, sides: Sequence[Records]) -> Iterator[str]:
 def find_reused_results(pair: Pair, settings: Settings) -> Iterator[Finding]:
     """Findings on a first repeat that differs greatly from all later repeats of its side, which may reuse its result.
 
-    If the first repeats of both sides differ, this is a warm-up. Trials of Loadstone's engine reuse nothing.
+    If the first repeats of both sides differ, the cause is a warm-up. Trials of Loadstone's engine reuse nothing.
     """
     if any("engine" in trial.facts for trial in chain(*pair.sides)):
         return
@@ -358,7 +359,7 @@ def cache_differences(pair: Pair, settings: Settings) -> Iterator[str]:
     low, high = sorted(sides, key=median)
     cached, served = (settings.check_threshold(page_cache.NAME, name) for name in ("share", "claimed_share"))
     if max(low) < cached and min(high) > served:
-        # The device may read several times the returned bytes, so this is no share.
+        # The device may read several times as many bytes as are returned, so the ratio is not a share.
         first, second = (units.format_ratio(median(side)) for side in sides)
         yield f"the source of reads (bytes from the device per returned byte: {first} against {second})"
 

@@ -26,7 +26,7 @@ def departure_findings(
     every = tuple(trial.trial for trial in results.trials)
     messages = [(message, every) for message in results.departures]
     if results.recorded is not None and results.is_one_run:
-        # A guarantee that differs is named in any case; between runs, so is every declared fact.
+        # Guarantees that differ are named in any case, so they need no finding; neither do declared facts between runs.
         recorded = {*results.recorded.promises, *GUARANTEES}
         declared = [fact for fact in results.question.promises if fact not in recorded]
         messages += [(f"the recorded question does not allow {fact} to differ", every) for fact in declared]
@@ -45,7 +45,7 @@ def departure_findings(
             f"a threshold of the experiment hides findings of {check} in {units.count_noun(len(set(trials)), 'trial')}"
         )
         message += f": {units.list_items(texts)}"
-        # A threshold that hides the findings of one side only favours this side.
+        # A threshold that was changed for only one side favours that side.
         severity = Severity.SUSPECT if own.is_unequal(check) else Severity.NOTE
         findings.append(Finding(NAME, severity, message, LOOSE_HINT, tuple(dict.fromkeys(trials))))
     return tuple(findings)

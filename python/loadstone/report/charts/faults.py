@@ -26,7 +26,7 @@ from loadstone.results.trial_result import Series, TrialResult
 POINTS_MAX = 150
 # The maximum number of marked points in a line.
 MARKS_MAX = 6
-# An outcome's mark is on the middle one of its bars above this share of its highest bar.
+# Bars that reach this share of the outcome's highest bar count as equally high: the middle bar has the outcome's mark.
 HIGHEST = 0.95
 Legend = tuple[tuple[str, int], ...]
 # The outcomes of operations, and their colours: green for operations in time, red for failed operations.
@@ -222,7 +222,8 @@ def timeline_chart(time_series: FaultSeries, trial: TrialResult) -> dict[str, An
 
 
 def outcome_layers(rows: Sequence[Row], scale: alt.Scale, y_scale: alt.Scale) -> Iterator[alt.Chart]:
-    """The legend's mark of each outcome in its highest bar, for readers who cannot distinguish the colours."""
+    """Draws each outcome's mark from the legend in the outcome's highest bar, for readers who cannot distinguish the
+    colours."""
     bars: dict[str, list[Row]] = {}
     for row in rows:
         bars.setdefault(row["name"], []).append(row)

@@ -168,7 +168,7 @@ def plot(rows: Sequence[Row]) -> alt.Chart:
 def layer_charts(*layers: alt.Chart) -> dict[str, Any]:
     """Layered charts as Vega-Lite; validation is left to tests, as it would take most of the time."""
     spec: dict[str, Any] = alt.layer(*layers).to_dict(validate=False)
-    # These are the address of a schema, which must not be fetched, and the configuration, which is in the theme.
+    # Removes the address of a schema, which must not be fetched, and the configuration, which is in the theme.
     spec.pop("$schema", None)
     spec.pop("config", None)
     return spec

@@ -84,7 +84,7 @@ def curves(view: View) -> Figure:
     """For each context, a panel of throughput and of each latency, with a line for each compared value."""
     grouped = group_lines(view)
     metrics_of = {context: distinct_metrics(view, lines, panel_metrics(view)) for context, lines in grouped.items()}
-    # With many contexts, each has fewer metrics.
+    # If there are many contexts, fewer metrics are drawn for each.
     contexts = spread(sorted(grouped, key=natural_key), PANELS_MAX // 2)
     most = max(PANELS_MAX // max(len(contexts), 1), 1)
     chosen = [(context, metric) for context in contexts for metric in metrics_of[context][:most]]
@@ -289,7 +289,7 @@ def measure(view: View, line: Line, metric: str) -> list[Row]:
         low = high = None
         between = ""
         if line.search is not None and (probed := read_probe(line.search, load, metric)) is not None:
-            # The figures of a search have no intervals, and exist where a cell is withheld.
+            # The figures of a search have no intervals, but are available even if the cell is withheld.
             value, text = probed
         elif cell is None or cell.withheld or cell.bound == "failed" or not finite(cell.estimate.value):
             continue
@@ -345,7 +345,7 @@ def failing_rows(view: View, line: Line, metric: str) -> Iterator[Row]:
     """The points at which operations failed; their value is None if the latency is infinite."""
     for load, key in line.variants.items():
         text, cell = share_failed(view, key), view.cell(key, metric)
-        # In a search, the objective decides on failures.
+        # In a search, the objective decides whether failures matter.
         if not text or cell is None or cell.withheld or line.search is not None:
             continue
         known = cell.bound != "failed" and finite(cell.estimate.value)

@@ -22,7 +22,7 @@ from loadstone.results.trial_result import Series
 
 # The maximum number of lines in all panels together.
 LINES_MAX = 60
-# Between lines closer than this ratio, there is no room for a name.
+# Between two lines whose values are closer than this ratio, there is no room for a name.
 APART = 4
 # An interval is marked if garbage collectors pause for at least this share of it.
 PAUSED_MIN = 0.02
@@ -61,7 +61,8 @@ def select_series(view: View) -> ChartedSeries:
 
 
 def choose_variants(view: View, fitting: Sequence[VariantKey]) -> list[VariantKey]:
-    """As many variants as fit: for a search, the loads nearest to its answer; else variants spread over all."""
+    """As many variants as fit: for a search, the loads nearest to its answer; else, an even selection of all
+    variants."""
     answers = {
         search.context: search.outcome.load
         for search in view.judgement.searches

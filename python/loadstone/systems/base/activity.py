@@ -22,7 +22,7 @@ ANY = re.compile(b"")
 READ_BYTES = 16 << 20
 # The minimum number of gaps from which a period is computed.
 GAPS_MIN = 2
-# Starts closer together than this count as one start.
+# Starts of an activity that are closer together than this count as one start.
 TOGETHER_S = 1.0
 PERIOD = "_period_seconds"
 
@@ -44,7 +44,7 @@ def activity_figures(logs: Iterable[tuple[Path, float]], marks: Mapping[str, str
         if known:
             activity[plural_name(name)] = sum(map(len, times_by_log))
         gaps = [gap for times in times_by_log for before, after in pairwise(times) if (gap := after - before) >= 0]
-        # The regions of a table are flushed together, with a line for each.
+        # The regions of a table are flushed together, but each region has a separate log line.
         gaps = [gap for gap in gaps if gap >= TOGETHER_S]
         if len(gaps) >= GAPS_MIN:
             activity[name + PERIOD] = median(gaps)

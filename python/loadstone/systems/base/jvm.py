@@ -54,7 +54,7 @@ def java_command(
 ) -> list[str]:
     """The command that runs a class. `heap` (such as `1G`) is allocated in full at the start, as is usual for servers.
 
-    Class path entries are directories, jars or `lib/*`. Raises SystemsError if there is no recent enough Java.
+    Class path entries are directories, jars or `lib/*`. Raises SystemsError if no Java that is recent enough is found.
     """
     argv = [str(find_java()), f"-Xms{heap}", f"-Xmx{heap}"]
     if gc_log is not None:

@@ -27,7 +27,8 @@ from loadstone.systems.base.system import SystemsError
 HOST_NUMBER = 254
 # See linux/sched.h.
 CLONE_NEWNET = 0x40000000
-# The maximum time for all packets to arrive, and for packets on cut paths after all other packets have arrived.
+# The maximum wait for all packets to arrive, and the further wait for packets on cut paths once all other packets have
+# arrived.
 ARRIVAL_S, GRACE_S = 0.5, 0.02
 HINT = "run as root, with the program `ip` installed; `loadstone doctor` lists the faults that this host supports"
 

@@ -26,7 +26,7 @@ from loadstone.systems.prerequisites import systems_root
 # Separates a system from the name of one of its instances: `redis@second`.
 AT = "@"
 INSTANCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,30}")
-# The time that an unrecorded server has to exit; its own limit is unknown.
+# The time that an unrecorded server may take to exit, because the server's own time limit is unknown.
 PATIENCE_S = 30.0
 
 
@@ -299,7 +299,7 @@ class RunningSystem:
         return self.system.client_environment(self.place, self.plan)
 
     def data_directories(self) -> Sequence[Path]:
-        """The directories of its data on this host."""
+        """The directories on this host with the system's data."""
         return self.system.data_directories(self.place, self.plan)
 
     def server_version(self) -> str:
@@ -318,7 +318,7 @@ class RunningSystem:
         return {**own, **self.system.read_figures(self.place, self.plan)}
 
     def find_backlog(self) -> str | None:
-        """The work that is still pending before every reachable replica has all writes; None if there is none."""
+        """The pending work that must finish before every reachable replica has all writes; None if there is none."""
         return self.system.find_backlog(self.place, self.plan)
 
     @property

@@ -94,11 +94,11 @@ class Server:
     user: str | None = None
     # The signal for an orderly shutdown. (On SIGTERM, PostgreSQL waits for its clients.)
     stop: signal.Signals = signal.SIGTERM
-    # The time that it may take to exit before it is killed, in seconds.
+    # The time that the server may take to exit before it is killed, in seconds.
     patience_s: float = 30.0
-    # The garbage collection log (`-Xlog:gc`), if it runs in a JVM.
+    # The garbage collection log (`-Xlog:gc`), if the server runs in a JVM.
     gc_log: Path | None = None
-    # Further ports that it needs; all ports must be free before the system starts.
+    # Further ports that the server needs; all ports must be free before the system starts.
     ports: Sequence[tuple[str, int]] = ()
 
 
@@ -125,22 +125,22 @@ class StartEstimate:
 class System(ABC):
     """The base class of all systems."""
 
-    # Its name on command lines: `cassandra`.
+    # The system's name on command lines: `cassandra`.
     name: ClassVar[str]
     # A one-line description for `--help`.
     title: ClassVar[str]
     settings: ClassVar[Sequence[Setting]]
     # The possible numbers of nodes; the first is the default.
     nodes: ClassVar[Sequence[int]] = (1,)
-    # Whether its servers run in Java, from files that Maven downloads; otherwise they come from Debian packages.
+    # Whether the servers are Java programs that Maven downloads; otherwise, they come from Debian packages.
     runs_in_java: ClassVar[bool] = True
-    # An estimate, for forecasts and for faults whose lift includes a start.
+    # The estimated time to start, for forecasts and for faults whose lift includes a start.
     start_estimate: ClassVar[StartEstimate] = StartEstimate(15.0, 45.0, 120.0)
     # Whether a host can run several instances.
     has_instances: ClassVar[bool] = True
-    # Periodic activities of its servers, with a regular expression for the first log line of each activity.
+    # Periodic activities of the servers, each with a regular expression for its first log line.
     activities: ClassVar[Mapping[str, str]] = {}
-    # The time that each of its stages may take to become ready, in seconds.
+    # The time within which each stage of servers must become ready, in seconds.
     deadline_s: ClassVar[float] = 180.0
     # The time for which nodes may keep writes for other nodes before `find_backlog` reports them, in seconds.
     unseen_s: ClassVar[float] = 0.0
@@ -171,13 +171,13 @@ class System(ABC):
         error if the servers are merely not ready yet.
         """
 
-    # Whether each of its nodes can have a network namespace; all addresses then begin with `SystemPlan.network`.
+    # Whether each node can have a network namespace; all addresses then begin with `SystemPlan.network`.
     isolatable: ClassVar[bool] = False
     # Whether each node can run on a separate host; it then listens on its address in `SystemPlan.addresses`.
     spreadable: ClassVar[bool] = False
 
     def node_directories(self, plan: SystemPlan) -> Sequence[str]:
-        """The names of its nodes' directories in `place.data`, which are the servers' names.
+        """The names of the nodes' directories in `place.data`, which are the servers' names.
 
         Each can be a file system (`file_system_bytes`). Empty if servers share directories or write elsewhere.
         """
@@ -196,16 +196,17 @@ class System(ABC):
         """The properties with which a store connects: `{"hosts": "127.0.0.1,127.0.0.2", "port": "9042"}`."""
 
     def client_environment(self, place: Place, plan: SystemPlan) -> Mapping[str, str]:
-        """The environment variables with which its client programs connect, including secrets, and the `PATH` of these
-        programs."""
+        """The environment variables that the system's client programs need to connect, including secrets and a `PATH`
+        with these programs."""
         return {}
 
     def data_directories(self, place: Place, plan: SystemPlan) -> Sequence[Path]:
-        """The directories on this host to which its servers write data; empty if another system stores the data."""
+        """The directories on this host to which the system's servers write data; empty if another system stores the
+        data."""
         return [place.data]
 
     def server_version(self, plan: SystemPlan) -> str:
-        """Its version, as recorded in results."""
+        """The system's version, as recorded in results."""
         return plan.settings.get("version", "")
 
     def read_facts(self, place: Place, plan: SystemPlan) -> Mapping[str, str | int | float]:
@@ -222,7 +223,8 @@ class System(ABC):
         return {}
 
     def find_backlog(self, place: Place, plan: SystemPlan) -> str | None:
-        """The work, such as hints and compactions, that is still pending before every reachable replica has all writes.
+        """The pending work, such as hints and compactions, that must finish before every reachable replica has all
+        writes.
 
         None if there is none, as in a system whose replicas never lag.
         """

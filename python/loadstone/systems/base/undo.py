@@ -25,7 +25,7 @@ from loadstone.systems.base.system import SystemsError
 VERSION = 1
 # The file's name in the directory of a system.
 FILE = "undo.json"
-# Moving is repeated, because a process that is forked during the move stays in the group.
+# The move is repeated, because a process that is forked during the move stays in the old group.
 ATTEMPTS = 50
 
 
@@ -87,7 +87,7 @@ def clear_journal(path: Path) -> None:
 
 
 def pending_steps(undo: Undo) -> Sequence[Step]:
-    """The steps that are still necessary: a reboot has undone the volatile ones."""
+    """The steps that are still necessary: a reboot has already undone the volatile steps."""
     return undo.steps if undo.boot == boot_id() else [step for step in undo.steps if not step.volatile]
 
 

@@ -51,7 +51,7 @@ class RefusedError(SystemsError):
     def __init__(self, address: str, name: str, message: str, alive: int | None = None) -> None:
         super().__init__(f"{address} answered {name}: {message}", "see the log of that node")
         self.name = name
-        # For `Unavailable`: how many of the required replicas the node considers alive.
+        # For the error `Unavailable`: the number of required replicas that the node considers alive.
         self.alive = alive
 
 

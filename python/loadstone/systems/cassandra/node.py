@@ -190,7 +190,7 @@ def encryption_settings(place: Place, plan: SystemPlan) -> dict[str, Any]:
     files = tls.tls_directory(place)
     common = {"enabled": True, "optional": True, "require_client_auth": False}
     if release_line(plan) == "4.0":
-        # Nodes verify no clients, so the store of trusted certificates may be the keystore.
+        # Nodes do not verify clients, so the keystore can also serve as the store of trusted certificates.
         keystore = {"keystore": str(files / "node.p12"), "keystore_password": KEYSTORE_PASSWORD, "store_type": "PKCS12"}
         return {**common, **keystore, "truststore": keystore["keystore"], "truststore_password": KEYSTORE_PASSWORD}
     return {
@@ -299,8 +299,8 @@ def prepare_node(place: Place, plan: SystemPlan, node: int) -> Server:
             "cassandra.skip_wait_for_gossip_to_settle": "0",
             "cassandra.ring_delay_ms": "2000",
             "cassandra.superuser_setup_delay_ms": "100",
-            # With a replica on every node, users can log in while a node is down, and a read at ALL counts the nodes
-            # alive.
+            # With a replica on every node, users can log in while a node is down, and a failed read at ALL states how
+            # many nodes are alive.
             "cassandra.system_auth.default_rf": str(plan.nodes),
             "cassandra.system_distributed.default_rf": str(plan.nodes),
         },

@@ -20,8 +20,8 @@ from loadstone.systems.cassandra.node import node_host, port_setting, ring_token
 
 # The user that Cassandra creates at its first start with passwords enabled.
 SUPERUSER = ("cassandra", "cassandra")
-# Time limits for an answer: while a system starts, when another query follows soon, and for a single query. A login
-# alone can take the whole `read_request_timeout` shortly after a node with a copy of the password has failed.
+# Time limits for an answer: for a query that is soon repeated, as while a system starts, and for a single query. A
+# login alone can take the whole `read_request_timeout` shortly after a node with a copy of the password has failed.
 ANSWER_S = 2.0
 SINGLE_ANSWER_S = 15.0
 # A query for a nonexistent row of a table that is replicated to all nodes.

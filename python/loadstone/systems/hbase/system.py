@@ -136,7 +136,7 @@ class HBase(System):
             "wal.dir": settings["hbase.wal.dir"],
             "wal.file_system": site.file_system(settings["hbase.wal.dir"]),
             "root.file_system": site.file_system(settings["hbase.rootdir"]),
-            # The client sets the replication, and HDFS follows it.
+            # The client sets each file's replication, and HDFS applies it.
             **(
                 {"replication": int(copies)} if (copies := plan.settings.get("dfs.replication", "")).isdecimal() else {}
             ),

@@ -310,7 +310,7 @@ def form_cluster(plan: SystemPlan) -> str | None:
 
 
 def writable_nodes(plan: SystemPlan) -> int:
-    """The number of nodes that accept writes, which are the first nodes."""
+    """The number of nodes that accept writes; these nodes come first."""
     return plan.nodes if is_cluster(plan) else 1
 
 
