@@ -317,7 +317,7 @@ class Launch(threading.Thread):
                 chosen.append(Value(f"engines.{suffix}", sum(value.value for value in values), unit, values[0].n))
         transport = [figures[f"{name}.cpu"] for name in self._agent.transport_pids if f"{name}.cpu" in figures]
         if transport:
-            chosen.append(Value("transport.cpu", sum(value.value for value in transport), "processors", transport[0].n))
+            chosen.append(Value("carrier.cpu", sum(value.value for value in transport), "processors", transport[0].n))
         return [(value.metric, value.value, value.unit, value.n) for value in chosen]
 
 

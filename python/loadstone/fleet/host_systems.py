@@ -213,7 +213,7 @@ class Observation(threading.Thread):
         values = list(self._watch.values(0))
         transport = [value for value in values if value.metric in {f"{name}.cpu" for name in self._transport_pids}]
         if transport:
-            values.append(Value("transport.cpu", sum(value.value for value in transport), "processors", transport[0].n))
+            values.append(Value("carrier.cpu", sum(value.value for value in transport), "processors", transport[0].n))
         return values
 
 

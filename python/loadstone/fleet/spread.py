@@ -30,7 +30,7 @@ HOST_FIGURES = (
     "cpu.busy",
     "cpu.steal",
     "cpu.others",
-    "transport.cpu",
+    "carrier.cpu",
     "memory.available_min",
     "network.received",
     "network.sent",

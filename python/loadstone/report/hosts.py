@@ -21,7 +21,7 @@ USED = {
     "late.generator": "sent late",
     "engines.cpu": "load generators",
     "servers.cpu": "servers",
-    "transport.cpu": "Ray",
+    "carrier.cpu": "Ray",
     "cpu.busy": "busy",
     "cpu.others": "other processes",
     "memory.available_min": "free memory",
