@@ -44,7 +44,7 @@ def show_results(results: ResultSet, options: argparse.Namespace) -> Judgement:
 
 
 def regroup_results(results: ResultSet, settings: Sequence[str], projection: Projection) -> Projected:
-    """Applies `settings` (such as `compare.by=system`) to the results' question, and a projection to the results.
+    """Applies `settings` (such as `compare.by=system`) to the question of the experiment, and a projection to its results.
 
     Raises LoadstoneError.
     """
@@ -64,7 +64,7 @@ def regroup_results(results: ResultSet, settings: Sequence[str], projection: Pro
 
 
 def replace_infinite(part: Any) -> Any:
-    """Replaces NaN and infinity with null, because JSON lacks these numbers; a ratio to 0 is infinite."""
+    """Replaces NaN and infinity with null, because JSON cannot represent them; a ratio to 0 is infinite."""
     if isinstance(part, dict):
         return {name: replace_infinite(value) for name, value in part.items()}
     if isinstance(part, list):

@@ -81,7 +81,7 @@ def is_ambiguous(before: str, after: str) -> bool:
 
 
 def filter_unique(lines: Sequence[str], indices: Sequence[int]) -> list[int]:
-    """The indices of lines to which a user may have added a comment, without the lines that a program repeats."""
+    """The indices of lines to which a user may have added a comment, excluding the lines that a program repeats."""
     shapes = {index: re.sub(r"\d+", "0", lines[index]) for index in indices}
     counts = Counter(shapes.values())
     return [index for index, shape in shapes.items() if counts[shape] <= REPEATED_MAX]

@@ -125,7 +125,7 @@ def combine_figures(whole: ImportedRun, figures: Mapping[str, Sequence[Value]], 
 
 
 def is_summed(value: Value) -> bool:
-    """Whether the sum of a figure over hosts is the figure of all hosts."""
+    """Whether the figure for all hosts together is the sum of the figures per host."""
     statistic = metric_statistic(value.metric)
     if not NOT_SUMMED.isdisjoint(re.split(r"[^a-z]+", statistic)):
         return False

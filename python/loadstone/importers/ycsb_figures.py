@@ -120,7 +120,7 @@ def build_run(entries: Sequence[ReportEntry], context: ReportContext, source: So
     check_blocks(operations, run, done, covered, slack, source, line)
     composed = any(is_composed(name) for name in operations)
     # The throughput may exclude failures (as in YCSB's loads and in Loadstone). Its product with the run time is not
-    # always a whole number, and the lines count a composed operation twice.
+    # always a whole number, and a composed operation is counted in two lines.
     total = done if composed or covered < done * WHOLE else covered
     failed, well = count_errors(run.statuses), well_done(run.statuses)
     rate = throughput

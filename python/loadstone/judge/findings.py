@@ -102,7 +102,7 @@ def note_findings(trial: TrialResult, checks: Collection[str], decided: Collecti
         check = NOTE_CHECKS.get(name, name)
         known = name == check and (check in checks or check in decided)
         is_cause = attempts.INCOMPLETE in checks and note == attempts.find_cause(trial)
-        # A fact or the trial's end already states the content of the note.
+        # The note only repeats a fact, or the way in which the trial ended.
         if known or is_cause or (note.name == "debug-build" and "profile" in trial.facts) or note.name == trial.end:
             continue
         about: About = "latencies" if check == SERVICE_TIME else "all"

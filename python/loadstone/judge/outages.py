@@ -77,7 +77,7 @@ def is_twin(trials: Sequence[TrialResult]) -> bool:
 
 
 def find_twin(key: VariantKey, twins: Mapping[VariantKey, object]) -> VariantKey | None:
-    """The variant without a fault that differs from this variant in only one dimension."""
+    """The fault-free variant that differs from this variant in only one dimension."""
     return next((twin for twin in twins if len(set(twin) - set(key)) == 1), None)
 
 

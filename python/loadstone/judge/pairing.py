@@ -95,6 +95,6 @@ def list_paired(matches: Sequence[Match]) -> set[VariantKey]:
 
 
 def list_unpaired(variants: Variants, matches: Sequence[Match]) -> list[VariantKey]:
-    """The variants without a counterpart, although other variants have one."""
+    """The variants that have no counterpart, if other variants have one."""
     there = list_paired(matches)
     return [key for key in variants if key not in there] if matches else []

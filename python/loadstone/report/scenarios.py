@@ -60,7 +60,7 @@ def title(view: View, comparison: Comparison) -> str:
 
 
 def consequence(claim: Claim) -> str:
-    """The consequence of the deciding row, in which the claim as measured does not hold."""
+    """The consequence of the first scenario in which the measured claim does not hold, as the mark of its row."""
     if claim in CLAIMS:
         return "so the claim is suspect"
     return "so no claim" if claim == "refused" else "so undecided"

@@ -54,7 +54,7 @@ class Table:
     notes: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        """Whether the table has any row."""
+        """Whether the table has any rows."""
         return any(group.rows for group in self.groups)
 
 

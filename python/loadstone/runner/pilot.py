@@ -1,4 +1,4 @@
-"""Runs the pilot block: every variant once before the run, to find the length of the warm-up and variants that fail.
+"""Runs the pilot block: every variant once before the run, to find variants that fail and the length of the warm-up.
 
 Its trials have no warm-up and a long window: the longest possible warm-up plus twice the window of the experiment. They
 are kept in `pilot.jsonl` and do not count. The result is in `pilot.json`, so that a resumed run uses the same warm-up.

@@ -14,7 +14,7 @@ from loadstone.search.probe import Probe, ProbeSample
 from loadstone.search.rule import DELIVERED, Rule
 from loadstone.statistics.knee import REPEATS_MIN, RESAMPLES, Knee, find_knee
 
-# Loads up to this multiple of the load that reaches the plateau are tried. This means two doublings, since a single
+# The highest load to try, as a multiple of the load at which throughput reaches its plateau: two doublings, as a single
 # doubling without a rise may be a dent in a rising curve.
 BEYOND = 4
 # A throughput counts as lower if it is below the best by more than this share.

@@ -208,7 +208,7 @@ impl Parts<'_> {
         }
     }
 
-    /// Writes these parts, which must have exactly the length of `out`.
+    /// Writes these parts, whose total length must equal the length of `out`.
     #[inline]
     fn write(self, out: &mut [u8]) {
         match self {

@@ -173,7 +173,7 @@ def clients_decided(trial: TrialResult) -> bool:
 
 
 def check_generator(trial: TrialResult, settings: Settings) -> Looks:
-    """Finds operations that the generator sent late, too few processors, and debug builds."""
+    """Finds too few processors, debug builds, and operations that the generator sent late."""
     if trial.facts.get("profile") == "debug":
         message = "this load generator is a debug build: its figures are invalid"
         here, effect = (trial.trial,), Effect(excludes=True)

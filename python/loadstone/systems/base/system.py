@@ -193,7 +193,7 @@ class System(ABC):
 
     @abstractmethod
     def store_properties(self, place: Place, plan: SystemPlan) -> Mapping[str, str]:
-        """The properties with which a store connects: `{"hosts": "127.0.0.1,127.0.0.2", "port": "9042"}`."""
+        """The properties with which the load generator connects: `{"hosts": "127.0.0.1,127.0.0.2", "port": "9042"}`."""
 
     def client_environment(self, place: Place, plan: SystemPlan) -> Mapping[str, str]:
         """The environment variables that the system's client programs need to connect, including secrets and a `PATH`
