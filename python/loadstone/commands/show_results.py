@@ -44,7 +44,7 @@ def show_results(results: ResultSet, options: argparse.Namespace) -> Judgement:
 
 
 def regroup_results(results: ResultSet, settings: Sequence[str], projection: Projection) -> Projected:
-    """Applies `settings` (such as `compare.by=system`) to the question of the experiment, and a projection to its results.
+    """Applies `settings` (such as `compare.by=system`) to the experiment's question, and a projection to its results.
 
     Raises LoadstoneError.
     """
