@@ -81,6 +81,7 @@ def test_the_schema_is_valid_and_describes_every_key() -> None:
 # Scales for short trial runs; warnings about them are expected.
 LOOKS = {
     ("cassandra-failure.yaml", "small"),
+    ("cassandra-failure.yaml", "node"),
     ("cassandra-hydra-ha.yaml", "small"),
     ("cassandra-replay-hydra.yaml", "small"),
     ("cassandra-scale.yaml", "small"),
@@ -105,12 +106,13 @@ def test_shipped_experiments_are_valid_in_every_scale(name: str) -> None:
     for scale in (None, *document["scales"]):
         loaded = load_experiment(path, scale)
         few = (name, scale) in LOOKS
-        no_claim = [f"{loaded.experiment.repeats.at_least} repeats are too few for any claim"]
+        least = loaded.experiment.repeats.at_least
+        no_claim = [f"{least} {'repeat is' if least == 1 else 'repeats are'} too few for any claim"]
         expected = [*CLOSED.get(name, []), *INTENDED_WARNINGS.get(name, no_claim if few else [])]
         assert [warning.message for warning in loaded.warnings] == expected
         assert loaded.experiment.question
         # A search repeats each load less often.
-        assert (loaded.experiment.repeats.at_least < REPEATS_MIN and not loaded.experiment.find) == few
+        assert (least < REPEATS_MIN and not loaded.experiment.find) == few
         assert complaints(yaml.safe_load(loaded.text_with_defaults)) == []
 
 
