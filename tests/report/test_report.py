@@ -19,7 +19,7 @@ from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
 from loadstone.report import answer, trials
 from loadstone.report.charts.figure import Figure
-from loadstone.report.sections import OPENING_PANELS, opening, sections
+from loadstone.report.sections import OPENING_PANELS, describe_setting, opening, sections
 from loadstone.report.view import View
 from loadstone.report.write import write
 from loadstone.results.result_set import Question, ResultSet, variant_key
@@ -389,3 +389,13 @@ def test_checks_are_links_to_their_findings() -> None:
     assert {"check-errors-invalid", "check-not-steady-suspect"} <= links
     assert links <= set(outline(whole).ids)
     assert '<a href="#warnings">the warnings</a>' in whole
+
+
+@pytest.mark.parametrize(
+    ("store", "version", "text"),
+    [("redis", "Redis 7.0.15", "store Redis 7.0.15"), ("lmdb", "0.9.31", "store lmdb 0.9.31")],
+)
+def test_subtitle_names_the_product_once(store: str, version: str, text: str) -> None:
+    results = report_support.scaling().results
+    trials = [replace(trial, facts={"store": store, "version": version}) for trial in results.trials]
+    assert text in describe_setting(View(judge_results(replace(results, trials=trials))))

@@ -295,8 +295,9 @@ def describe_setting(view: View) -> list[str]:
     clauses = [f"{verb} {shared['tool']}"] if "tool" in shared else []
     # If sides have different stores, their names are in the question and in the answer.
     if "store" in shared:
-        store = " ".join(str(shared[name]) for name in ("store", "version") if name in shared)
-        clauses.append(f"store {store}")
+        name, version = str(shared["store"]), str(shared.get("version", ""))
+        # The version of a server begins with the name of the product.
+        clauses.append(f"store {version}" if version[:1].isalpha() else f"store {name} {version}".rstrip())
     clauses += [f"{name} {value}" for name, value in view.constants.items() if name not in STATED]
     clauses += [str(shared["mix"])] if "mix" in shared else []
     records, size = (trials[0].numeric_fact(name) if name in shared else None for name in ("records", "record_bytes"))
