@@ -61,7 +61,8 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
     printer.print_report(&end, started.elapsed(), results)
 }
 
-/// Refuses to write more than the local file system can hold. The space of an earlier test's files is used again.
+/// Refuses to write more than the local file system can hold. Space occupied by an earlier test's files counts as free,
+/// because a write test replaces these files.
 fn check_space(args: &Args, action: Action, location: &Location) -> Result<(), EngineError> {
     let earlier = match action {
         // With compression, the size of the files is unknown.

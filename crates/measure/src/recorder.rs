@@ -100,8 +100,7 @@ struct IntervalSlot {
     interval: AtomicU64,
     /// Operations due in the interval that have finished.
     counts: AtomicCounts,
-    /// The operations among these that finished in another interval or after the window: successes, then other
-    /// outcomes.
+    /// The part of `counts` that finished in another interval or after the window: successes, then other outcomes.
     elsewhere: [AtomicU64; 2],
     /// The counts of all intervals that were written before this interval.
     before: AtomicCounts,
@@ -270,8 +269,8 @@ impl Recorder {
         next.interval.store(interval, Ordering::Relaxed);
         next.before.store_counts(current.all_counts());
         next.state.store(WRITTEN, Ordering::Release);
-        // This is stored first: once a slot is released, the reader may clear it, and must not count operations from it
-        // afterwards.
+        // The number of the current slot is stored before the earlier slot is released. The reader may clear a released
+        // slot, and must not count operations from it afterwards.
         self.current.store(at + 1, Ordering::Release);
         current.state.store(LEFT, Ordering::Release);
         Some(next)

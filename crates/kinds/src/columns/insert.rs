@@ -114,8 +114,8 @@ impl ColumnsWork {
     }
 }
 
-/// Number of rows to skip before the next row that is written. If a random part is written, the gaps have a geometric
-/// distribution.
+/// Number of rows to skip before the next row that is written. If only a random share of the rows is written, the gaps
+/// have a geometric distribution.
 #[inline]
 fn draw_gap(seed: u64, cursor: &mut InsertCursor) -> u64 {
     if cursor.share >= 1.0 {

@@ -112,7 +112,7 @@ impl InsertLog {
     pub fn state_at(&self, number: u64, ns: u64) -> Inserted {
         let slot = self.slot(number);
         let ended = match slot.number.load(Ordering::Acquire) {
-            // The insert was claimed but has not begun, so the slot still belongs to an older insert.
+            // The insert was claimed but has not begun, so the slot is unused or still belongs to an older insert.
             u64::MAX => false,
             last if last < number => false,
             last if last > number => true,

@@ -207,7 +207,7 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
         }
     }
 
-    /// Whether the standing write had certainly finished before the write at `index` was sent.
+    /// Whether the write in `standing` had certainly finished before the write at `index` was sent.
     fn is_over(&self, standing: Standing, sent: u64, index: u64) -> bool {
         standing.index == BEFORE.index
             || self.evidence.is_certainly_before((standing.index, standing.done), (index, sent))

@@ -216,7 +216,8 @@ fn read_slot(slot: &IntervalSlot, copied: &mut Copied, latencies: bool, to: &mut
         *to += now - old;
     }
     copied.counts = counts;
-    // The result is too low by an operation of which only the second count was read; the next reading includes it.
+    // If an operation is included in `elsewhere` but not yet in `counts`, the difference is too low by one; the next
+    // reading corrects this.
     let [succeeded, others] = [counts[0] + counts[1], counts[2] + counts[3]];
     let here = [succeeded.saturating_sub(elsewhere[0]), others.saturating_sub(elsewhere[1])];
     let new: [u64; 2] = std::array::from_fn(|which| here[which].saturating_sub(copied.here[which]));
