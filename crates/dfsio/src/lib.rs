@@ -52,7 +52,7 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
     // Checks that the results can be written, before running load for hours.
     let results = Results::open_file(&args.res_file)?;
     if action == Action::Write && access == Access::Sequential {
-        // As in Hadoop, the files of an earlier test are not part of this test.
+        // Deletes the files of an earlier test first, as Hadoop does.
         delete_files(&location, &CREATED[..1])?;
     }
     let started = Instant::now();

@@ -38,7 +38,7 @@ const SHUFFLE: u64 = 0x7368_7566;
 pub struct OperationCounts(Vec<(AtomicU64, AtomicU64)>);
 
 impl OperationCounts {
-    /// Counts for the given number of operations.
+    /// Creates counts, all of them 0, for the given number of operations.
     pub fn new(operations: usize) -> Self {
         Self((0..operations).map(|_| (AtomicU64::new(0), AtomicU64::new(0))).collect())
     }
@@ -105,7 +105,7 @@ pub struct ColumnsWork {
 struct Generators {
     population: Population,
     tables: Vec<PartitionGenerator>,
-    /// For each table: the share of rows that are written, and the share of their columns.
+    /// For each table: the share of rows that are written, and the share of these rows' columns that have values.
     select: Vec<Option<(Distribution, RatioSpec)>>,
     population_ratio: Vec<Option<(Distribution, RatioSpec)>>,
 }

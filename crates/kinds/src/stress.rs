@@ -160,7 +160,7 @@ impl Workload for StressWork {
         } else {
             population.number_at(index)
         };
-        // A sequence that does not wrap cannot run out here, because `operations` is limited to its length.
+        // A sequence that does not wrap cannot run out, because there are no more operations than numbers in it.
         let number = number.unwrap_or_default();
         let seed = population.seed_of(number);
         values.clear();

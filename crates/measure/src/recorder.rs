@@ -159,7 +159,7 @@ pub struct Recorder {
     succeeded_elsewhere: AtomicU64,
     /// Operations that finished after their slot was released.
     straggled: AtomicCounts,
-    /// Waits; with a rate only.
+    /// Waits of operations before they were sent; with a rate only.
     pub waits: Option<Waits>,
     /// Additional recordings that make YCSB's formats exact.
     pub ycsb: Vec<YcsbMeasurements>,

@@ -76,9 +76,9 @@ struct ReadCounts {
 struct Lost {
     /// Number of missing acknowledged writes, including overwritten ones.
     writes: u64,
-    /// Number of these writes whose loss the store's guarantee allows when the process is killed.
+    /// Number of missing acknowledged writes whose loss the store's guarantee allows when the process is killed.
     allowed: u64,
-    /// Number of these writes that were sent after every crash, so that no crash explains their loss.
+    /// Number of missing acknowledged writes that were sent after the last crash, so that no crash explains their loss.
     later: u64,
     /// Writes missing at the strongest readable level. As a stronger level exists, they are not necessarily lost.
     undecided: u64,

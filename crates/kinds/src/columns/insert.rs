@@ -32,7 +32,7 @@ pub struct InsertCursor {
 }
 
 impl InsertCursor {
-    /// A cursor at the start of an operation on the given places of the population.
+    /// Creates a cursor at the start of an operation, which takes the given places in the population.
     pub fn new(index: u64, places: std::ops::Range<u64>) -> Self {
         Self { index, place: places.start, last: places.end, ..Self::default() }
     }

@@ -45,7 +45,7 @@ pub struct Scan {
 }
 
 impl Scan {
-    /// The open range, or else the next range, and the request for its next page of `rows` rows.
+    /// Returns the open range or, if there is none, the next range, and the request for its next page of `rows` rows.
     pub fn request_page(&mut self, ranges: &TokenRanges, rows: u32) -> ((i64, i64), PageRequest) {
         let range = *self.range.get_or_insert_with(|| {
             self.state.clear();

@@ -118,7 +118,7 @@ impl InsertLog {
             last if last > number => true,
             _ => slot.done_ns.load(Ordering::Acquire) <= ns,
         };
-        // The set of failures is checked after the slot, because the slot is written after it.
+        // The set of failures is read after the slot, because an insert that ends writes the set before the slot.
         if ended && !self.failed.lock().unwrap_or_else(PoisonError::into_inner).contains(&number) {
             Inserted::Acknowledged
         } else {

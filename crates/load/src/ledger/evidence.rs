@@ -40,9 +40,9 @@ pub trait Writes {
 /// Bounds of a write's time, ns since the Unix epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteSpan {
-    /// The earliest time at which it can have been sent.
+    /// The earliest time at which the write can have been sent.
     pub sent: u64,
-    /// The latest time at which it can have been answered or abandoned; `u64::MAX` if unknown.
+    /// The latest time at which the write can have been answered or abandoned; `u64::MAX` if unknown.
     pub done: u64,
 }
 

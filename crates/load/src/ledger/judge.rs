@@ -66,7 +66,7 @@ pub enum Fate {
 pub struct WriteOutcome {
     /// The index of the write.
     pub index: u64,
-    /// The bounds of its time.
+    /// The bounds of the write's time.
     pub span: WriteSpan,
     /// The fate according to the reading on which the findings are based.
     pub fate: Fate,
@@ -74,7 +74,7 @@ pub struct WriteOutcome {
     pub missed: bool,
 }
 
-/// For each history of a range of records, the write that was read: eight bytes each.
+/// For each history of a range of records, the write whose value was read, in eight bytes.
 #[derive(Clone, Debug)]
 pub struct Standings(Vec<u64>);
 

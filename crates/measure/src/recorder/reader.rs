@@ -154,13 +154,13 @@ struct Copied {
 #[derive(Debug)]
 pub struct RecorderReader {
     recorders: Vec<Arc<Recorder>>,
-    /// The copies by recorder and slot.
+    /// For each recorder and slot: the contents that were read while the slot was still being written.
     copied: Vec<[Copied; SLOTS]>,
     ended: Vec<[[u64; 2]; ENDED]>,
 }
 
 impl RecorderReader {
-    /// The only reader of these recorders.
+    /// Creates a reader. The recorders must not have any other reader.
     pub fn new(recorders: Vec<Arc<Recorder>>) -> Self {
         let length = recorders.len();
         Self {

@@ -55,7 +55,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// A clock without lines, which is the kernel's clock.
+    /// Creates a clock without lines, which returns the time of the kernel's clock.
     pub const fn new() -> Self {
         Self { current: AtomicPtr::new(ptr::null_mut()) }
     }
