@@ -413,7 +413,7 @@ impl Recorder {
     #[cold]
     fn straggling_operation(&self, interval: u64, which: usize, elsewhere: bool) {
         add_relaxed(&self.succeeded_elsewhere, u64::from(elsewhere && which < SUCCEEDED));
-        // The fence has the same reason as in `count_other_end`.
+        // A reader that sees the operation's count also sees the count above: see `count_other_end`.
         fence(Ordering::Release);
         add_relaxed(&self.straggled.0[which], 1);
         self.record_straggler(interval, |more| {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use loadstone_load::Segment;
 use loadstone_session::statements::{Cells, PageRequest};
 
-/// The ranges of a ring. All clients of a trial take them in order, and start again after the last range.
+/// The ranges of a ring. The clients of a trial take the ranges in order, and start again after the last range.
 #[derive(Debug)]
 pub struct TokenRanges {
     ranges: Vec<(i64, i64)>,

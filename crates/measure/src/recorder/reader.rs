@@ -191,7 +191,8 @@ impl RecorderReader {
                 let read = |which: usize| recorder.ended[at][which].load(Ordering::Relaxed);
                 let new = [read(0) - previous[0], read(1) - previous[1]];
                 if new != [0; 2] {
-                    // The latest interval, at most `now`, that uses this counter.
+                    // Counters are reused every `ENDED` intervals. Computes the latest interval, at most `now`, that
+                    // uses this counter.
                     let back = (now + ENDED as u64 - at as u64) % ENDED as u64;
                     let to = all.entry(now.saturating_sub(back)).or_default();
                     to.ended += new[0] + new[1];
