@@ -46,7 +46,8 @@ impl Pauses {
         self.freed_mib += more.freed_mib;
     }
 
-    /// The values of the printed columns. The maximum is the longest single pause; the tool adds the nodes' maxima.
+    /// Converts the totals to the values of the printed columns. The maximum is the longest single pause, whereas the
+    /// tool prints the sum of the nodes' maxima.
     fn to_garbage(self) -> Garbage {
         let (count, sum_ms) = (self.count as f64, self.sum_ns as f64 / 1e6);
         let variance = if self.count > 0 { self.squares / count - (sum_ms / count).powi(2) } else { 0.0 };

@@ -84,7 +84,7 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
     run::run_command(&settings, &profiles, arguments, controls).map_err(name_options)
 }
 
-/// Properties in hints, and the options of this command line that replace them.
+/// Maps text in hints that names store properties to text that names the options of this command line.
 const OPTIONS: [(&str, &str); 12] = [
     ("set hosts and port", "set -node and -port native="),
     ("cassandra.username and cassandra.password", "-mode native cql3 user= and password="),
@@ -105,7 +105,7 @@ fn rename_properties(hint: &str) -> String {
     OPTIONS.iter().fold(hint.to_owned(), |hint, (property, option)| hint.replace(property, option))
 }
 
-/// Replaces properties in the hint of an error, and sets the tool's exit status.
+/// Replaces the properties in an error's hint with options of this command line, and sets the tool's exit status.
 fn name_options(mut error: EngineError) -> EngineError {
     // The tool has no other exit status for failures.
     error.kind = ErrorKind::Failed;

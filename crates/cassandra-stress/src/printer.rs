@@ -27,7 +27,7 @@ use super::garbage::ClusterCollections;
 use super::log::Log;
 use super::rename_properties;
 
-/// The names of the operations by step, and their row counts.
+/// The name of each step's operation, and the operations' row counts.
 #[derive(Debug)]
 pub struct Names {
     /// The name of each operation, and whether a failed operation still counts as one row and one partition (writes).
@@ -300,7 +300,7 @@ impl Observer for Printer<'_> {
     }
 
     fn report_end(&mut self, closed: &Closed<'_>) {
-        // As in the tool, the time ends when the last operation has finished.
+        // As in the tool, rates are divided by the time until the last operation has finished.
         let first_ns = closed.moment.borders.first_ns;
         let length_ns = closed.window.length_ns.max(closed.moment.totals.last_done_ns.saturating_sub(first_ns));
         let seconds = length_ns as f64 / 1e9;

@@ -64,7 +64,7 @@ pub fn run_command(
         if creates { schema::create_schema(settings, profiles, &options) } else { execute_script(&options, &[]) }?;
     print_out(&describe_cluster(&cluster, settings));
     if creates {
-        // The tool sleeps for one second per contact point instead of waiting for agreement.
+        // The tool sleeps for one second per contact point instead of waiting for schema agreement.
         let part = if profiles.is_empty() { "keyspaces" } else { "schema" };
         print_out(&format!("Created {part}. All nodes agree on the schema.\n"));
     }
@@ -87,7 +87,7 @@ pub fn run_command(
     }
     let mut files = OutputFiles { log, graph, hdr, collections: ClusterCollections::open_logs(&cluster) };
     let result = run_steps(settings, profiles, controls, &mut files, &options, &truncate);
-    // The measured part is written even if the run failed. The first error is returned.
+    // The results measured so far are written even if the run failed. The first error is returned.
     let page = files.graph.map_or(Ok(()), Graph::write_page);
     let logged = files.hdr.map_or(Ok(()), HdrLog::finish_file);
     if let Some(note) = files.collections.describe_unknown() {

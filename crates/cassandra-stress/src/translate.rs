@@ -63,7 +63,8 @@ pub fn translate_settings(settings: &Settings, profiles: &[Profile], threads: u3
     build_trial(settings, profiles, work, seed, (threads, pace, until))
 }
 
-/// The end of a run over `count` partitions. If a profile's sequence takes exactly this number, the run ends with it.
+/// Returns the limit for a run over `count` partitions. If a profile's sequence contains exactly this number of visits,
+/// the sequence does not start again.
 fn count_until(count: u64, work: &mut StatementsSpec, seed: u64) -> Result<Until, EngineError> {
     let operations = match work {
         StatementsSpec::Columns(columns) => {

@@ -52,7 +52,7 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
     // Checks that the results can be written, before running load for hours.
     let results = Results::open_file(&args.res_file)?;
     if action == Action::Write && access == Access::Sequential {
-        // As in Hadoop, the files of an earlier test are not part of this test.
+        // Deletes the files of an earlier test first, as Hadoop does.
         delete_files(&location, &CREATED[..1])?;
     }
     let started = Instant::now();
@@ -61,7 +61,8 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
     printer.print_report(&end, started.elapsed(), results)
 }
 
-/// Refuses to write more than the local file system can hold. The space of an earlier test's files is used again.
+/// Refuses to write more than the local file system can hold. Space occupied by an earlier test's files counts as free,
+/// because a write test replaces these files.
 fn check_space(args: &Args, action: Action, location: &Location) -> Result<(), EngineError> {
     let earlier = match action {
         // With compression, the size of the files is unknown.

@@ -216,7 +216,7 @@ impl Observer for Printer<'_> {
             (format!("{count} {}", FileStep::NAMES[usize::from(step.0)]), status, message)
         });
         let failures = group_by_cause(failures);
-        // The note about the total number of failures adds no information to their causes.
+        // The note about the total number of failures is redundant if their causes are listed.
         let notes = diagnostics::notes(closed).into_iter().filter(|note| note.name != "errors" || failures.is_empty());
         self.warnings
             .extend(failures.iter().cloned().chain(notes.map(|note| format!("{}; {}", note.message, note.hint))));

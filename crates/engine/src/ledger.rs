@@ -25,7 +25,7 @@ use loadstone_wire::spec::{Phase, StatementsSpec, TrialSpec, WorkSpec};
 use rows::RowRun;
 use timestamps::TimestampReadBack;
 
-/// Largest clock difference between the hosts of two segments, ns.
+/// Assumed maximum difference between the clocks of any two segments' hosts, ns.
 const SKEW_NS: u64 = 10_000_000;
 
 const USAGE: &str = "\

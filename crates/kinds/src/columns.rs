@@ -38,7 +38,7 @@ const SHUFFLE: u64 = 0x7368_7566;
 pub struct OperationCounts(Vec<(AtomicU64, AtomicU64)>);
 
 impl OperationCounts {
-    /// Counts for the given number of operations.
+    /// Creates counts, all of them 0, for the given number of operations.
     pub fn new(operations: usize) -> Self {
         Self((0..operations).map(|_| (AtomicU64::new(0), AtomicU64::new(0))).collect())
     }
@@ -86,7 +86,7 @@ pub struct ColumnsWork {
     steps: &'static [&'static str],
     statements: Arc<[Statement]>,
     runs: Strides,
-    /// Whether operations take several partitions, and all of them are inserts of the same number of partitions.
+    /// Whether there is exactly one operation: each of its executions then takes the next places in the population.
     is_dense: bool,
     stride_max: u64,
     /// Number of places in the population, if it has an end.
@@ -105,7 +105,7 @@ pub struct ColumnsWork {
 struct Generators {
     population: Population,
     tables: Vec<PartitionGenerator>,
-    /// For each table: the share of rows that are written, and the share of their columns.
+    /// For each table: the share of rows that are written, and the share of these rows' columns that have values.
     select: Vec<Option<(Distribution, RatioSpec)>>,
     population_ratio: Vec<Option<(Distribution, RatioSpec)>>,
 }
@@ -115,7 +115,8 @@ fn usage_error(Invalid { field, reason }: Invalid) -> EngineError {
 }
 
 impl ColumnsWork {
-    /// The work of a spec whose statements are bound. `tokens` are the tokens of the ring, for token ranges.
+    /// Creates the work from a spec and its plan, in which the statements are already bound. `tokens` are the tokens of
+    /// the ring, for token ranges.
     pub fn new(
         spec: &ColumnsSpec,
         plan: Plan,
@@ -134,7 +135,7 @@ impl ColumnsWork {
             let partitions = insert.partitions.as_ref().filter(|_| is_insert);
             operations.push(Prepared {
                 operation: operation.clone(),
-                // A process has only the steps of a few trials, and their names must be static.
+                // The names of steps must be static. Few are leaked, because a process runs only a few trials.
                 name: Box::leak(operation.name.clone().into_boxed_str()),
                 share: if at + 1 == plan.operations.len() { f64::INFINITY } else { share },
                 partitions: Strides::new(partitions, seed).map_err(refuse)?,

@@ -3,7 +3,7 @@
 
 #![allow(missing_docs, reason = "fields whose names say everything")]
 
-/// Calls a method of a load or a run, whichever it is.
+/// Calls the same method on the variant that `self` has: a load or a run.
 macro_rules! either {
     ($self:ident.$method:ident($($argument:expr),*)) => {
         match $self {
@@ -43,7 +43,8 @@ macro_rules! load_or_run {
     };
 }
 
-/// Forwards to the workload inside a workload kind. The kind's type adds the state that clients share.
+/// Implements `Workload` for the type of a workload kind by forwarding to its field `workload`. The type also contains
+/// the state that clients share.
 macro_rules! forward_workload {
     ($kind:ident $(<$parameter:ident: $bound:path>)?, $operation:ty) => {
         impl$(<$parameter: $bound>)? Workload for $kind$(<$parameter>)? {

@@ -150,7 +150,7 @@ struct Simulated<W> {
     task: Task<Records<W>>,
     borders: Borders,
     elapsed_ns: u64,
-    /// Additions by interval.
+    /// The recordings of each interval.
     additions: BTreeMap<u64, IntervalAdditions>,
 }
 
@@ -219,7 +219,7 @@ fn run_in<W: RecordWorkload + fmt::Debug + 'static>(
             Box::pin(drive_client(&task, &borders, &clock, session, context)) as crate::simulation::SimulatedClient<'_>
         })
         .collect();
-    // The conductor does the same.
+    // The conductor of a real trial also beats a pulse, and reads the recorders once per interval.
     if has_window {
         let (reader, additions) = (&mut reader, &mut additions);
         futures.push(Box::pin(pulse.beat_until(&borders, &clock, || clock.now_ns() > borders.cutoff_ns)));

@@ -31,7 +31,7 @@ pub struct SimTimer {
 }
 
 impl SimTimer {
-    /// The same simulation for a generator that wakes late.
+    /// Creates a timer in the same simulation that wakes clients `late_ns` late.
     pub fn waking_late(&self, late_ns: u64) -> Self {
         Self { simulation: Rc::clone(&self.simulation), late_ns }
     }

@@ -160,7 +160,7 @@ impl<'a, S: Statements, W: StatementWork> StatementActor<'a, S, W> {
         let state = match status {
             Status::Ok if first.is_ok() || work.is_idempotent() => WriteState::Acknowledged,
             Status::Ok => WriteState::Retried,
-            // If there were several attempts, only the last attempt is known to have been refused.
+            // A refusal is certain only without retries: of several attempts, only the last attempt's outcome is known.
             _ if self.unsent || (work.state().policy.retries == 0 && self.session.is_refusal(status)) => {
                 WriteState::Refused
             }

@@ -153,13 +153,14 @@ impl Workload for StressWork {
             let written = self.sequence.count_before(KINDS[Command::Write as usize], index);
             match command {
                 Command::Write => population.number_at(written),
-                // The writes of other clients may not have finished. While no other row exists, the first row is read.
+                // The last write of each client may not have finished, so reads assume this many fewer rows, but at
+                // least one.
                 _ => population.read_number_at(index, written.saturating_sub(self.clients).max(1)),
             }
         } else {
             population.number_at(index)
         };
-        // `operations` limits a sequence that does not wrap.
+        // A sequence that does not wrap cannot run out, because there are no more operations than numbers in it.
         let number = number.unwrap_or_default();
         let seed = population.seed_of(number);
         values.clear();

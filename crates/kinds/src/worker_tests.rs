@@ -248,7 +248,8 @@ fn a_store_that_hangs_does_not_look_faster() {
     assert_eq!(measured_ns, 1_000_000_000);
 }
 
-/// Whether the store's JVM has exited (as after `System.exit`), during a query of its collections or during a scan.
+/// Two flags: whether the store's JVM has exited (as after `System.exit`) during a query of its collections, and
+/// whether it has exited during a scan.
 static ENDED: [AtomicBool; 2] = [AtomicBool::new(false), AtomicBool::new(false)];
 
 /// A store in a JVM that exits. A thread that is in the JVM then never returns.
@@ -268,7 +269,7 @@ impl<const IN_SCAN: bool> Store for Ending<IN_SCAN> {
     }
     fn session(&self) -> Result<BrokenSession, EngineError> {
         let scan = || {
-            // This is longer than the trial, which is then waiting for its clients.
+            // The sleep is longer than the trial, so the JVM exits while the trial is waiting for its clients.
             std::thread::sleep(Duration::from_millis(500));
             ENDED[1].store(true, Ordering::SeqCst);
             hangs();

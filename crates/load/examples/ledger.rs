@@ -57,8 +57,8 @@ fn measure_part(name: &str, threads: u64, measure: impl Fn(u64, &AtomicU64) -> f
     println!("{name:<52} {threads} {:>7.1}   ({:.1} to {:.1})", ns[REPEATS / 2], ns[0], ns[REPEATS - 1]);
 }
 
-/// CPU time of the calling thread, ns. Wall time would not do: there are more threads than processors, and the machine
-/// has other work.
+/// CPU time of the calling thread, ns. Wall time is unsuitable, because there are more threads than processors, and the
+/// machine has other work.
 fn cpu_ns() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
     text.split(' ').next().and_then(|ns| ns.parse().ok()).expect("a number")

@@ -95,8 +95,8 @@ impl CoreRun {
     }
 
     /// The records that certainly exist when the operation at a position is sent. These are the loaded records and all
-    /// inserted records except the most recent (the lag). Records at the low end that earlier deletes or the next few
-    /// deletes (the same lag) remove do not count.
+    /// inserted records, with two exceptions: the most recent inserts (the lag), and the records that have been deleted
+    /// or that the next few deletes (the same lag) will delete.
     #[inline]
     fn existing_records(&self, at: Position) -> Existing {
         let spec = &self.shape.spec;
@@ -196,8 +196,8 @@ impl RecordWorkload for CoreRun {
 
     #[inline]
     fn is_value_compared(&self, index: u64) -> bool {
-        // These reads are chosen at random, because the indices within a segment, or with one kind of operation, may be
-        // periodic.
+        // The reads to compare are chosen by a hash of the index, because the indices of a segment's operations, or of
+        // one kind of operation, may be periodic.
         self.shape.spec.versions && mix_bits(index).is_multiple_of(COMPARED_ONE_IN)
     }
 

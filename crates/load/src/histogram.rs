@@ -57,8 +57,8 @@ pub struct Grid {
     places: Box<[AtomicU16; BLOCKS]>,
     /// Number of blocks in use.
     placed: AtomicU16,
-    /// Number of times that each bucket overflowed and restarted at 0. The lock is held while either is changed or both
-    /// are read.
+    /// Number of times that each bucket's count overflowed and restarted at 0. The lock is held while an overflow is
+    /// recorded, and while the counts are read together with these numbers.
     wraps: Mutex<BTreeMap<usize, u64>>,
     sum: AtomicU64,
     /// Number of times that the sum's highest bit changed.
@@ -155,8 +155,8 @@ impl Grid {
         self.count_in(BUCKETS - 1, value.min(SUM_LOW));
     }
 
-    /// The exact sum. Between the writer's two stores, the highest bit of the lower word is ahead of the counted
-    /// changes.
+    /// The exact sum. If the writer has stored `sum` but not yet `sum_high`, the missing change of the highest bit is
+    /// added here.
     fn sum(&self) -> u128 {
         let high = self.sum_high.load(Ordering::Acquire);
         let low = self.sum.load(Ordering::Relaxed);

@@ -35,7 +35,7 @@ impl Pool {
         Self { bytes }
     }
 
-    /// A random place at which to start. The fields of a record follow one another from there, which costs one draw and
+    /// A random place at which to start. A record's fields take consecutive text from there, which costs one draw and
     /// one cache miss per record instead of one per field. The same draws give a different text for each value of
     /// `turn`.
     #[inline]

@@ -200,7 +200,7 @@ impl TimeSeriesRun {
         };
         let range = KeyRange { start: 0, count: loaded.keys, growth: 0 };
         let chooser = match spec.keys {
-            // Here, the end of the range is the same as in YCSB: the modulus is the number of metrics.
+            // As in YCSB, the modulus is the number of metrics; for records, it is one more than their number.
             KeyDistribution::Zipfian => Chooser::zipfian(range, ScrambledZipfian::new(loaded.keys)),
             ref other => Chooser::new(other, range, loaded.keys),
         };

@@ -114,7 +114,7 @@ impl Lengths {
         match length {
             Length::Constant { bytes } => *bytes,
             Length::Uniform { min, .. } | Length::Zipfian { min, .. } => *min,
-            // A single count is never drawn; see `next_length`.
+            // The last count is never drawn, so a single count gives length 0; see `next_length`.
             Length::Histogram { block, counts } => {
                 if counts.len() > 1 {
                     *block
@@ -137,7 +137,7 @@ impl Lengths {
             }
             Length::Histogram { block, counts } => {
                 let total: u64 = counts.iter().sum();
-                // Here, YCSB numbers the blocks from 0; where it draws them, it numbers them from 1.
+                // As in YCSB, blocks are numbered from 0 in the mean, but from 1 in draws.
                 let sum: f64 = counts.iter().enumerate().map(|(i, &c)| c as f64 * (i * block) as f64).sum();
                 sum / total.max(1) as f64
             }

@@ -112,7 +112,7 @@ impl Stamp {
         Self { tag: run.tag, ..self }
     }
 
-    /// The mark of the given write to this record.
+    /// Creates the mark with which the given write to this record labels its values.
     #[inline]
     pub fn mark_version(self, version: Version) -> Mark {
         let mut text = [0; 1 + INDEX_DIGITS];

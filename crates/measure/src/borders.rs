@@ -8,9 +8,9 @@ use loadstone_wire::spec::TrialSpec;
 
 /// A time that is never reached.
 pub const NEVER: u64 = u64::MAX;
-/// Time after the end during which overdue operations are still sent, as a share of the window.
+/// Overdue operations are still sent after the end of the window, for the window's length divided by this number.
 const CUTOFF_SHARE: u64 = 10;
-/// The upper limit of this time, ns.
+/// Maximum time after the end of the window during which overdue operations are still sent, ns.
 const CUTOFF_NS_MAX: u64 = 5_000_000_000;
 
 /// The cut-off of a window from `first_ns` to `end_ns`, after which overdue operations are no longer sent.
@@ -40,7 +40,7 @@ pub struct Borders {
     /// With a rate and a limit on operations: the time at which the next operation would be due without the limit;
     /// otherwise 0.
     pub following_ns: u64,
-    /// The cut-off of a trial that ended when the following operation was due. Operations sent at or after this time
+    /// The cut-off that would apply if the trial had ended at `following_ns`. Operations sent at or after this time
     /// show that the system did not keep up with the rate. [`NEVER`] without a limit on operations, or without a rate.
     pub overdue_ns: u64,
 }
@@ -143,7 +143,7 @@ impl Borders {
 #[derive(Debug, Default)]
 pub struct IntervalCursor {
     from_ns: u64,
-    /// 0 if the time is not counted.
+    /// Length of the interval, ns; 0 if the cursor is at a time that is not counted.
     length_ns: u64,
     interval: u64,
 }

@@ -22,9 +22,9 @@ use loadstone_wire::spec::TrialSpec;
 const OPERATIONS: u64 = 250;
 /// Bytes per thread and probe, if operations are large.
 const BYTES: u64 = 4 << 20;
-/// The minimum of this number of probes is used, because any disturbance makes a probe longer.
+/// Maximum number of probes. The shortest one counts, because any disturbance makes a probe longer.
 const PROBES: u32 = 200;
-/// No probe starts after this time.
+/// After the first three probes, no probe starts later than this time after the first one started.
 const BUDGET: Duration = Duration::from_millis(100);
 
 /// The time that the timing loop, the work and the recorder take per operation, including the trial's sinks and ledger,

@@ -153,7 +153,7 @@ macro_rules! timing_loop {
         let (step, status) = wait!($wait, actor.close());
         let done = timer.now_ns();
         recorder.session_closed(done);
-        // The close is not part of an operation, so it is recorded in the last interval.
+        // Closing a session is not part of an operation, so it is recorded in the last interval.
         let interval = borders.interval(sent.min(borders.end_ns - 1));
         recorder.record_step(StepRecord {
             id: step,

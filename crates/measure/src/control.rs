@@ -12,9 +12,9 @@ use crate::clock::unix_ns;
 pub enum Control {
     /// Start the load at this time, ns since the Unix epoch.
     StartAt(u64),
-    /// Stop the trial now, with the end `stopped`.
+    /// Stop the trial now; its end is reported as `stopped`.
     Stop(Stop),
-    /// The lab has exited; the trial ends with `lease`.
+    /// The lease was lost, for this reason; the end of the trial is reported as `lease`.
     LeaseLost(String),
     /// No more control lines can arrive. Without a lease, this ends only a trial that is still waiting for its start.
     StdinClosed,

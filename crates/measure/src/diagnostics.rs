@@ -234,7 +234,8 @@ fn is_long_pause(held_ns: u64, window_ns: u64) -> bool {
     held_ns > 0 && held_ns as f64 >= HELD_SHARE * window_ns as f64
 }
 
-/// A clause about pauses of the engine. If the engine was paused, the system may not be the reason.
+/// A clause about pauses of the engine, to be appended to a message: the pauses, rather than the system, may be the
+/// reason for the problem.
 fn pause_clause(closed: &Closed<'_>) -> String {
     find_pause(closed).map_or_else(String::new, |held_ns| {
         format!(

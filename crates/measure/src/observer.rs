@@ -87,7 +87,7 @@ pub struct ThreadUse {
     pub cpu_ns: u64,
     /// Time for which the thread was observed, ns.
     pub wall_ns: u64,
-    /// Lateness of its ticks, ns.
+    /// Lateness of the thread's ticks, ns.
     pub lag: Reading,
     /// Upper bound of the time during which the thread was ready to run but had no processor, ns.
     pub held_ns: u64,

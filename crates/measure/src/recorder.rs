@@ -100,8 +100,7 @@ struct IntervalSlot {
     interval: AtomicU64,
     /// Operations due in the interval that have finished.
     counts: AtomicCounts,
-    /// The operations among these that finished in another interval or after the window: successes, then other
-    /// outcomes.
+    /// The part of `counts` that finished in another interval or after the window: successes, then other outcomes.
     elsewhere: [AtomicU64; 2],
     /// The counts of all intervals that were written before this interval.
     before: AtomicCounts,
@@ -160,7 +159,7 @@ pub struct Recorder {
     succeeded_elsewhere: AtomicU64,
     /// Operations that finished after their slot was released.
     straggled: AtomicCounts,
-    /// Waits; with a rate only.
+    /// Waits of operations before they were sent; with a rate only.
     pub waits: Option<Waits>,
     /// Additional recordings that make YCSB's formats exact.
     pub ycsb: Vec<YcsbMeasurements>,
@@ -270,8 +269,8 @@ impl Recorder {
         next.interval.store(interval, Ordering::Relaxed);
         next.before.store_counts(current.all_counts());
         next.state.store(WRITTEN, Ordering::Release);
-        // This is stored first: once a slot is released, the reader may clear it, and must not count operations from it
-        // afterwards.
+        // The number of the current slot is stored before the earlier slot is released. The reader may clear a released
+        // slot, and must not count operations from it afterwards.
         self.current.store(at + 1, Ordering::Release);
         current.state.store(LEFT, Ordering::Release);
         Some(next)
@@ -414,7 +413,7 @@ impl Recorder {
     #[cold]
     fn straggling_operation(&self, interval: u64, which: usize, elsewhere: bool) {
         add_relaxed(&self.succeeded_elsewhere, u64::from(elsewhere && which < SUCCEEDED));
-        // The fence has the same reason as in `count_other_end`.
+        // A reader that sees the operation's count also sees the count above: see `count_other_end`.
         fence(Ordering::Release);
         add_relaxed(&self.straggled.0[which], 1);
         self.record_straggler(interval, |more| {

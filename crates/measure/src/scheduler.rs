@@ -100,7 +100,8 @@ impl Scheduler {
     /// Claims the next operations; `None` at the end.
     #[inline]
     fn take_stripe(&self) -> Option<Stripe> {
-        // This is a single access: a load before it would fetch the cache line from another thread twice.
+        // There is only one access: with a separate load before it, the cache line would be fetched from another thread
+        // twice.
         let first = self.next.0.fetch_add(self.stripe, Ordering::Relaxed);
         let left = self.stripe.min(self.steps.saturating_sub(first));
         // A client claims whole units.

@@ -153,8 +153,8 @@ impl LatencyBuckets {
     }
 }
 
-/// Sums per unit of time. The lock is the price of this format. Only its single writer and, at the end, the report take
-/// it.
+/// Sums per unit of time. This format requires a lock, which is taken only by the single writer and, at the end, by the
+/// report.
 #[derive(Debug, Default)]
 pub struct LatencySeries {
     /// For each unit of wall-clock time: its number, the count, and the sum in µs; in the order of first use.

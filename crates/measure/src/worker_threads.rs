@@ -319,7 +319,8 @@ impl Worker {
                     pulse.beat_until(&borders, &alarm, || task.scheduler.is_halted()).await;
                 })
             };
-            // Otherwise two executors would write to the same counter for every operation.
+            // An executor's clients share a stripe if possible. Otherwise two executors would write to the same counter
+            // for every operation.
             let shared = Rc::new(Cell::default());
             let borders = Rc::new(borders);
             let mut clients = Vec::with_capacity(all.len());

@@ -111,7 +111,7 @@ pub fn parse_as(arguments: &[impl AsRef<str>], default: Compat) -> Result<Comman
 /// remaining spaces.
 fn repair_arguments(arguments: &[impl AsRef<str>]) -> Vec<String> {
     let joined = arguments.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(" ");
-    // The same characters as `\s` in Java.
+    // The characters that `\s` matches in Java's regular expressions.
     let is_space = |c: char| matches!(c, ' ' | '\t' | '\n' | '\u{b}' | '\u{c}' | '\r');
     let mut tight = String::with_capacity(joined.len());
     let mut pending = String::new();

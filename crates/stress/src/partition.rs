@@ -19,7 +19,7 @@ use level::ClusteringLevel;
 pub struct Column {
     /// The column's name.
     pub name: String,
-    /// The type of its values.
+    /// The type of the column's values.
     pub kind: CqlType,
     /// How the values are generated.
     pub specs: ValueSpecs,

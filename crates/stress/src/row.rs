@@ -120,7 +120,7 @@ impl RowGenerator {
     pub fn append_key(&mut self, seed: i64, buffer: &mut Vec<u8>) -> i64 {
         let start = buffer.len();
         self.identity.seed(seed ^ self.key_salt);
-        // The first draw would seed the size, which is fixed.
+        // The first draw is discarded: in the tool, it seeds the size, which is fixed for keys.
         self.draw_identity();
         while buffer.len() - start < self.key_bytes {
             let value = self.draw_identity();

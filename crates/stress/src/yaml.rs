@@ -125,7 +125,8 @@ impl NodeBuilder {
             Event::Alias(anchor) => {
                 let unknown = || Mistake::new(line, "an alias without an anchor", "define the anchor before its use");
                 let size = self.anchors.get(&anchor).ok_or_else(unknown)?.1;
-                // Counted before the copy, because nested aliases would make its size exponential.
+                // Nodes are counted before an alias is copied, because nested aliases would make the copy's size
+                // exponential.
                 self.count_nodes(size, line)?;
                 let node = self.anchors.get(&anchor).ok_or_else(unknown)?.0.clone();
                 self.place_node(node, 0, 0)

@@ -46,8 +46,7 @@ pub fn main(command: Command, arguments: &[String], controls: &Receiver<Control>
     }
     let mut report = Report::new(&args);
     let ended = run_job(&args, &places, &stages, controls, &mut report);
-    // A failed command leaves no files behind. If this removal also fails, the next job with the same output repeats
-    // it.
+    // Removes the files of a failed command. If the removal also fails, the next job with the same output repeats it.
     if !matches!(ended, Ok(None)) && report.is_prepared() {
         let _ = sort::run_stage((&places, &args.job), Stage::Abandon, Segment::default(), EVERY, |_| None);
     }

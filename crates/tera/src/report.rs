@@ -28,8 +28,8 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// A display for a new stage, with the number of bytes that it transfers, and with the speed of the disk alone if
-    /// this was measured.
+    /// Creates a display for a new stage. `total`: the number of bytes that the stage transfers. `disk`: the speed of
+    /// the disk without other work, if it was measured.
     pub fn new(stage: Stage, total: impl FnOnce() -> Option<u64>, disk: Option<Speed>) -> Self {
         let there = std::io::stderr().is_terminal();
         // Without a terminal, the input does not need to be listed.

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use loadstone_wire::error::EngineError;
 use loadstone_wire::suggest::did_you_mean;
 
-/// Finds the store for a name and the class of the last `-db`, which decides as in YCSB: a class other than the store's
-/// own runs in the JVM host.
+/// Finds the store for a name and for the class of the last `-db`. As in YCSB, the class takes precedence: if it is not
+/// the binding of the named store, it runs in the `jvm` store.
 pub fn find_store(name: &str, class: Option<&str>) -> Result<&'static str, EngineError> {
     let store = resolve(name)?;
     Ok(match class {

@@ -21,7 +21,7 @@ pub enum Exporter {
     Text,
     /// Concatenated objects, as in YCSB: this is not a valid JSON document.
     Json,
-    /// An array of these objects.
+    /// A JSON array of the objects that `Json` concatenates.
     JsonArray,
 }
 

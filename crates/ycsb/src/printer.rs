@@ -43,7 +43,7 @@ pub struct Printer<'a> {
     /// Whether there were operations to perform, but none finished in the window.
     none_ended: bool,
     warnings: Vec<String>,
-    /// The note on due operations without an answer in time.
+    /// The note `rate-not-held`, if too many due operations were not answered in time.
     rate_not_held: Option<Note>,
     /// Number of clients that failed to close.
     unclosed: u64,
@@ -253,7 +253,7 @@ impl Observer for Printer<'_> {
         let mut notes = diagnostics::generator_limited(closed, self.spec.spin);
         notes.extend(diagnostics::note_slowest(closed));
         notes.extend(diagnostics::notes(closed));
-        // It is the last line, because it concerns every figure at a rate.
+        // The note `rate-not-held` is printed last, because it concerns every figure of a run with a rate.
         self.rate_not_held = notes.iter().position(|note| note.name == "rate-not-held").map(|at| notes.remove(at));
         for note in notes {
             print_err(&format!("note: {}: {} ({})\n", note.name, note.message, note.hint));

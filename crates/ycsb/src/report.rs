@@ -149,7 +149,7 @@ fn moments_lines(line: &impl Fn(&str, Value) -> Line, moments: &Moments, out: &m
     end_lines(line, moments, out);
 }
 
-/// The lines for minimum and maximum, both of which start at −1 in YCSB.
+/// Adds the lines for minimum and maximum, which are −1 without values, as in YCSB.
 fn end_lines(line: &impl Fn(&str, Value) -> Line, moments: &Moments, out: &mut Vec<Line>) {
     let (min, max) = if moments.count == 0 { (-1, -1) } else { (moments.min as i64, moments.max as i64) };
     out.push(line("MinLatency(us)", Value::Whole(min)));
@@ -222,7 +222,7 @@ fn raw_lines(line: &impl Fn(&str, Value) -> Line, raw: &Raw, out: &mut Vec<Line>
     }
 }
 
-/// YCSB's announcement of where raw operations are written, once per metric and always on stdout.
+/// Formats YCSB's message about where raw operations are written. YCSB prints it on stdout, once per metric.
 pub fn raw_announcement(metrics: &[Metric], reporting: &Reporting) -> String {
     let place = match &reporting.raw_file {
         None => "stdout.".to_owned(),

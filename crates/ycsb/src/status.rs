@@ -19,7 +19,7 @@ pub struct StatusLine {
 pub struct Progress {
     /// Time since the start, ns.
     pub elapsed_ns: u64,
-    /// Time since the last line, ns. The last line of a run may follow another at once.
+    /// Time since the last line, ns. The last line of a run may follow the line before it immediately.
     pub interval_ns: u64,
     /// Number of operations performed.
     pub done: u64,

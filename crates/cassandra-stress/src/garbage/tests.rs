@@ -1,4 +1,4 @@
-//! Tests with logs that grow, end in half a line, begin again, or are written by other collectors.
+//! Tests with logs that grow, end in the middle of a line, are truncated by a restart, or come from other collectors.
 
 use std::fs;
 use std::io::Write;

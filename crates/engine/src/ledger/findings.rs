@@ -76,9 +76,9 @@ struct ReadCounts {
 struct Lost {
     /// Number of missing acknowledged writes, including overwritten ones.
     writes: u64,
-    /// Number of these writes whose loss the store's guarantee allows when the process is killed.
+    /// Number of missing acknowledged writes whose loss the store's guarantee allows when the process is killed.
     allowed: u64,
-    /// Number of these writes that were sent after every crash, so that no crash explains their loss.
+    /// Number of missing acknowledged writes that were sent after the last crash, so that no crash explains their loss.
     later: u64,
     /// Writes missing at the strongest readable level. As a stronger level exists, they are not necessarily lost.
     undecided: u64,
@@ -339,13 +339,13 @@ impl Findings {
         Some(self.first_wrong.as_ref()?.describe_wrong(wrong))
     }
 
-    /// Describes the losses that the guarantee allows in one line; `None` if there are none.
+    /// Describes in one line the losses that the guarantee allows; `None` if there are none.
     pub fn describe_allowed_losses(&self) -> Option<String> {
         let Lost { allowed, .. } = self.lost;
         (allowed > 0).then(|| format!("{allowed} acknowledged writes are lost, which the store's guarantee allows"))
     }
 
-    /// The reason, in one line, why the read-back proves nothing; `None` if it proves something.
+    /// States in one line why the read-back proves nothing; `None` if it proves something.
     pub fn describe_missing_proof(&self) -> Option<String> {
         if let Some(proof) = self.proof.as_ref().filter(|proof| !proof.is_proven()) {
             let Proof { corrupted, removed, restored, refused, .. } = proof;

@@ -10,13 +10,13 @@ use loadstone_wire::spec::TrialSpec;
 pub const ATTEMPTS: u32 = 5;
 pub const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(1);
 
-/// The error of a read-back that proves nothing because it could not read every `unit`.
+/// Creates the error for a read-back that could not read every `unit`, and therefore proves nothing.
 pub fn refuse_unread(message: String, unit: &str) -> EngineError {
     let error = EngineError { kind: ErrorKind::Unread, ..EngineError::failed(message) };
     error.hint(format!("repair the store and repeat the command: it must read every {unit}"))
 }
 
-/// The error if the store cannot be read: the read-back proves nothing, unless the request was wrong.
+/// Converts an error from the store: except for a usage error, it means that the read-back proves nothing.
 pub fn store_error(error: EngineError) -> EngineError {
     if error.is_usage() { error } else { EngineError { kind: ErrorKind::Unread, ..error } }
 }
@@ -33,7 +33,7 @@ pub fn list_stronger(spec: &TrialSpec, levels: &'static [ReadLevel]) -> impl Ite
     levels.iter().take_while(move |level| own.as_deref() != Some(level.name)).copied()
 }
 
-/// The options with which the run opened the store, except for the read level if `level` is given.
+/// The options with which the run opened the store, but with `level`, if given, as the read level.
 pub fn options_at(spec: &TrialSpec, level: Option<ReadLevel>, table: &str) -> Options {
     let mut properties = spec.store.properties.clone();
     if let Some(level) = level {

@@ -290,7 +290,7 @@ impl ReadBack<'_, Evidence<'_, Mapping>> {
     }
 }
 
-/// Opens a session of the next store. Returns the session and its level.
+/// Opens a session of the next store in `stores`. Returns the session and its read level; `None` after the last store.
 async fn claim_range(
     stores: &mut std::slice::Iter<'_, Opened>,
 ) -> Result<Option<(VirtualSession, Option<String>)>, EngineError> {

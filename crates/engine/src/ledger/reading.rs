@@ -8,7 +8,7 @@ use serde::Serialize;
 /// Maximum number of listed places.
 pub const LISTED: usize = 10;
 
-/// Number of fields by finding.
+/// The number of fields for each type of finding.
 #[derive(Debug, Default, Serialize)]
 pub struct FieldCounts {
     fine: u64,
@@ -61,7 +61,8 @@ impl FieldPlace {
         }
     }
 
-    /// Describes `wrong` values that no write of the run wrote, with the place of the first.
+    /// Formats a message about values that no write of the run wrote: their number, `wrong`, and the place of the
+    /// first.
     pub fn describe_wrong(&self, wrong: u64) -> String {
         let Self { key, field, counter, .. } = self;
         match counter {

@@ -115,7 +115,7 @@ pub const fn is_acknowledged(state: WriteState) -> bool {
     matches!(state, WriteState::Acknowledged | WriteState::Retried)
 }
 
-/// The error of a read-back that proves nothing because it could not read every row.
+/// Creates the error for a read-back that could not read every row, and therefore proves nothing.
 pub fn refuse_unread(message: String) -> EngineError {
     super::levels::refuse_unread(message, "row")
 }

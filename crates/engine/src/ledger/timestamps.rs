@@ -37,7 +37,7 @@ struct Partition {
     last: Option<u64>,
 }
 
-/// The write whose values a partition contains.
+/// The write that made the values in a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum RowState {
     /// A value that no known write made, or a newer value from another client: no conclusion about earlier writes is

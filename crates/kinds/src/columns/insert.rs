@@ -32,7 +32,7 @@ pub struct InsertCursor {
 }
 
 impl InsertCursor {
-    /// A cursor at the start of an operation on the given places of the population.
+    /// Creates a cursor at the start of an operation, which takes the given places in the population.
     pub fn new(index: u64, places: std::ops::Range<u64>) -> Self {
         Self { index, place: places.start, last: places.end, ..Self::default() }
     }
@@ -114,8 +114,8 @@ impl ColumnsWork {
     }
 }
 
-/// Number of rows to skip before the next row that is written. If a random part is written, the gaps have a geometric
-/// distribution.
+/// Number of rows to skip before the next row that is written. If only a random share of the rows is written, the gaps
+/// have a geometric distribution.
 #[inline]
 fn draw_gap(seed: u64, cursor: &mut InsertCursor) -> u64 {
     if cursor.share >= 1.0 {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use loadstone_load::Segment;
 use loadstone_session::statements::{Cells, PageRequest};
 
-/// The ranges of a ring. All clients of a trial take them in order, and start again after the last range.
+/// The ranges of a ring. The clients of a trial take the ranges in order, and start again after the last range.
 #[derive(Debug)]
 pub struct TokenRanges {
     ranges: Vec<(i64, i64)>,
@@ -45,7 +45,7 @@ pub struct Scan {
 }
 
 impl Scan {
-    /// The open range, or else the next range, and the request for its next page of `rows` rows.
+    /// Returns the open range or, if there is none, the next range, and the request for its next page of `rows` rows.
     pub fn request_page(&mut self, ranges: &TokenRanges, rows: u32) -> ((i64, i64), PageRequest) {
         let range = *self.range.get_or_insert_with(|| {
             self.state.clear();

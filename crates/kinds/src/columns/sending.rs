@@ -29,7 +29,7 @@ impl StatementWork for ColumnsWork {
         operation.number.to_string().into_bytes().into()
     }
 
-    /// An insert with several batches continues with the batch that failed.
+    /// If a batch of an insert fails, the next attempt continues with this batch.
     // Only one client performs an operation, and nothing else borrows its state.
     #[allow(clippy::await_holding_refcell_ref)]
     async fn send_operation<S: Statements>(

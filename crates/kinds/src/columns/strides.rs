@@ -42,7 +42,7 @@ impl Strides {
         ((block * self.total()).wrapping_add(before), self.values[at])
     }
 
-    /// The index of the value whose part of the running sum contains `sum`.
+    /// The index of the first value for which the sum of all values up to and including it is greater than `sum`.
     #[inline]
     pub fn find_stride(&self, sum: u64) -> u64 {
         let (block, rest) = (sum / self.total(), sum % self.total());
@@ -58,7 +58,7 @@ impl Strides {
     }
 }
 
-/// A number in [0, 1) that depends on an index, for the given purpose.
+/// A random number in [0, 1), determined by the seed, the index and the purpose.
 #[inline]
 pub fn draw_uniform(seed: u64, index: u64, purpose: u64) -> f64 {
     (mix_seed(seed, index, purpose) as u64 >> 11) as f64 * TWO_POW_MINUS_53

@@ -44,7 +44,7 @@ struct Scenario {
     window_ns: u64,
 }
 
-/// Response and service times by status, followed by counts.
+/// Predicted or measured response and service times by status, and counts of operations.
 #[derive(Debug, Default, PartialEq)]
 struct Outcomes {
     response: BTreeMap<Status, Vec<u64>>,

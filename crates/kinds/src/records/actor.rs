@@ -149,7 +149,7 @@ impl<'a, S: Session, W: RecordWorkload> RecordActor<'a, S, W> {
         let (Some(log), Some(number)) = (inserts, workload.insert_number(operation.record)) else { return false };
         match workload.index_of_insert(number) {
             Some(index) if scheduler.segment().has_index(index) => log.state_at(number, sent) == Inserted::Unknown,
-            // The state of inserts of other segments is not known here.
+            // This engine does not know the state of the inserts of other segments.
             other => {
                 if let Some(index) = other {
                     misses.add_miss(index, sent);
@@ -193,7 +193,7 @@ impl<S: Session, W: RecordWorkload> Actor for RecordActor<'_, S, W> {
     async fn perform_operation<T: Timer>(&mut self, operation: &Operation, watch: &Stopwatch<'_, T>) -> Outcome {
         let projection = operation.selection.project_fields(self.names);
         let (mut status, rows, bytes) = match operation.kind {
-            // There is a single call for both kinds, because a second call would prevent inlining.
+            // Both kinds share one call of `read`, because a second call would prevent inlining.
             Kind::Read | Kind::ReadModifyWrite => {
                 let read = self.session.read(&operation.key, projection, &mut self.row).await;
                 let done_ns = watch.now_ns();

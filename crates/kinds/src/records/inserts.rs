@@ -112,13 +112,13 @@ impl InsertLog {
     pub fn state_at(&self, number: u64, ns: u64) -> Inserted {
         let slot = self.slot(number);
         let ended = match slot.number.load(Ordering::Acquire) {
-            // The insert was claimed but has not begun, so the slot still belongs to an older insert.
+            // The insert was claimed but has not begun, so the slot is unused or still belongs to an older insert.
             u64::MAX => false,
             last if last < number => false,
             last if last > number => true,
             _ => slot.done_ns.load(Ordering::Acquire) <= ns,
         };
-        // The set of failures is checked after the slot, because the slot is written after it.
+        // The set of failures is read after the slot, because an insert that ends writes the set before the slot.
         if ended && !self.failed.lock().unwrap_or_else(PoisonError::into_inner).contains(&number) {
             Inserted::Acknowledged
         } else {

@@ -43,7 +43,7 @@ pub fn create_ledger(spec: &TrialSpec, workers: u64) -> Result<Option<Ledger<Map
     Ledger::create_in(mapping, layout, spec.identify_run(), spec.segment).map(Some).map_err(EngineError::failed)
 }
 
-/// Creates a ledger in memory for a probe of the driver's cost if the spec requests a ledger.
+/// If the spec requests a ledger, creates one in memory for a probe of the driver's cost.
 pub fn create_for_probe(spec: &TrialSpec, writes: u64, workers: u64) -> Result<Option<Ledger<Mapping>>, EngineError> {
     if spec.ledger.is_none() {
         return Ok(None);

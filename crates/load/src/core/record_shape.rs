@@ -20,7 +20,7 @@ pub(super) struct RecordShape {
     /// The random streams from which keys and values are drawn.
     pub(super) keys: Streams,
     values: Streams,
-    /// The phase that the versions of the values name.
+    /// The phase of the writes, which is part of the versions in values.
     phase: Phase,
     pub(super) run: RunMark,
     pub(super) names: Vec<String>,

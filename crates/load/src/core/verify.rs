@@ -52,7 +52,8 @@ impl CoreRun {
         })
     }
 
-    /// Compares a row with what its writes must have written. Some versions are only read, not compared.
+    /// Compares a row that was read with the values that its writes must have written. If values contain versions, most
+    /// reads only check that each value has a valid version.
     #[inline]
     pub(super) fn verify_row(&self, operation: &Operation, read: &Row) -> Check {
         if read.is_empty() {

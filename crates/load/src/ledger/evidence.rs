@@ -40,9 +40,9 @@ pub trait Writes {
 /// Bounds of a write's time, ns since the Unix epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteSpan {
-    /// The earliest time at which it can have been sent.
+    /// The earliest time at which the write can have been sent.
     pub sent: u64,
-    /// The latest time at which it can have been answered or abandoned; `u64::MAX` if unknown.
+    /// The latest time at which the write can have been answered or abandoned; `u64::MAX` if unknown.
     pub done: u64,
 }
 
@@ -77,8 +77,8 @@ impl SegmentTimes {
         });
         let mut exceptions: Vec<_> = exceptions.collect();
         exceptions.sort_unstable_by_key(|exception| exception.index);
-        // A killed engine had at most one write in flight per client. In the order of all writes, the writes of the
-        // other segments lie between these writes. Twice the number allows for their irregular order.
+        // A killed engine had at most one write in flight per client. The numbers of these writes are not consecutive,
+        // because the writes of all segments are numbered together. The factor 2 allows for their irregular order.
         let end = ledger.end() + 2 * ledger.layout().clients * ledger.segment().n + 64;
         let slowest = if ledger.exceptions_lost() > 0 { u64::MAX } else { ledger.slow_ns() };
         Self { start, ticks, exceptions, end, slowest }
@@ -87,8 +87,8 @@ impl SegmentTimes {
     /// The bounds of the time at which the operation at `step` of the segment was claimed.
     fn claim_span(&self, step: u64) -> WriteSpan {
         let after = self.ticks.partition_point(|&(claims, _)| claims <= step);
-        // The last tick that does not include this claim read the counter after the time of the tick before, so the
-        // claim was made after that time.
+        // At the last tick that does not include this claim, the counter was read later than the time of the preceding
+        // tick. The claim was made even later.
         let sent = after.checked_sub(2).map_or(self.start, |before| self.ticks[before].1);
         WriteSpan { sent, done: self.ticks.get(after).map_or(u64::MAX, |&(_, ns)| ns) }
     }

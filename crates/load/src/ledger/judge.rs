@@ -66,7 +66,7 @@ pub enum Fate {
 pub struct WriteOutcome {
     /// The index of the write.
     pub index: u64,
-    /// The bounds of its time.
+    /// The bounds of the write's time.
     pub span: WriteSpan,
     /// The fate according to the reading on which the findings are based.
     pub fate: Fate,
@@ -74,7 +74,7 @@ pub struct WriteOutcome {
     pub missed: bool,
 }
 
-/// For each history of a range of records, the write that was read: eight bytes each.
+/// For each history of a range of records, the write whose value was read, in eight bytes.
 #[derive(Clone, Debug)]
 pub struct Standings(Vec<u64>);
 
@@ -207,7 +207,7 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
         }
     }
 
-    /// Whether the standing write had certainly finished before the write at `index` was sent.
+    /// Whether the write in `standing` had certainly finished before the write at `index` was sent.
     fn is_over(&self, standing: Standing, sent: u64, index: u64) -> bool {
         standing.index == BEFORE.index
             || self.evidence.is_certainly_before((standing.index, standing.done), (index, sent))

@@ -31,7 +31,7 @@ pub(super) struct Block {
     /// Number of units before the block, and its length.
     before: u128,
     length: u64,
-    /// The index at which its pattern starts.
+    /// The index at which the block's pattern starts.
     pattern: u64,
 }
 

@@ -30,7 +30,7 @@ pub(super) struct SeriesLayout {
     /// For each tag, the distance between the series of neighbouring values, and the number of values.
     tags: Vec<(u64, u64)>,
     orders: Option<Orders>,
-    /// The positions that are written: the positions of inserts in this sequence.
+    /// With sparsity, a position is written if the kind at this position of the sequence is an insert.
     sparse: Option<KindSequence>,
     /// A shuffle of the time steps, which is repeated; if empty, the steps are in chronological order.
     steps: Vec<u32>,
@@ -156,7 +156,7 @@ impl SeriesLayout {
     #[inline]
     fn step_time(&self, step: u64) -> i64 {
         let shuffled = self.steps.len() as u64;
-        // YCSB's shuffle begins one step before the start.
+        // If steps are shuffled, YCSB's first step is one step before the start.
         let step = match step.checked_rem(shuffled) {
             None => step as i64,
             Some(place) => (step - place + u64::from(self.steps[place as usize])) as i64 - 1,

@@ -154,13 +154,13 @@ struct Copied {
 #[derive(Debug)]
 pub struct RecorderReader {
     recorders: Vec<Arc<Recorder>>,
-    /// The copies by recorder and slot.
+    /// For each recorder and slot: the contents that were read while the slot was still being written.
     copied: Vec<[Copied; SLOTS]>,
     ended: Vec<[[u64; 2]; ENDED]>,
 }
 
 impl RecorderReader {
-    /// The only reader of these recorders.
+    /// Creates a reader. The recorders must not have any other reader.
     pub fn new(recorders: Vec<Arc<Recorder>>) -> Self {
         let length = recorders.len();
         Self {
@@ -191,7 +191,8 @@ impl RecorderReader {
                 let read = |which: usize| recorder.ended[at][which].load(Ordering::Relaxed);
                 let new = [read(0) - previous[0], read(1) - previous[1]];
                 if new != [0; 2] {
-                    // The latest interval, at most `now`, that uses this counter.
+                    // Counters are reused every `ENDED` intervals. Computes the latest interval, at most `now`, that
+                    // uses this counter.
                     let back = (now + ENDED as u64 - at as u64) % ENDED as u64;
                     let to = all.entry(now.saturating_sub(back)).or_default();
                     to.ended += new[0] + new[1];
@@ -216,7 +217,8 @@ fn read_slot(slot: &IntervalSlot, copied: &mut Copied, latencies: bool, to: &mut
         *to += now - old;
     }
     copied.counts = counts;
-    // The result is too low by an operation of which only the second count was read; the next reading includes it.
+    // If an operation is included in `elsewhere` but not yet in `counts`, the difference is too low by one; the next
+    // reading corrects this.
     let [succeeded, others] = [counts[0] + counts[1], counts[2] + counts[3]];
     let here = [succeeded.saturating_sub(elsewhere[0]), others.saturating_sub(elsewhere[1])];
     let new: [u64; 2] = std::array::from_fn(|which| here[which].saturating_sub(copied.here[which]));

@@ -55,7 +55,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// A clock without lines, which is the kernel's clock.
+    /// Creates a clock without lines, which returns the time of the kernel's clock.
     pub const fn new() -> Self {
         Self { current: AtomicPtr::new(ptr::null_mut()) }
     }
@@ -142,9 +142,9 @@ impl Lines {
             last.next.store(line, Release);
             match last.span.compare_exchange(span, span | CLOSED, Release, Relaxed) {
                 Ok(_) => return Some(line),
-                // A reader has lengthened the line. `next` is not followed before the span is closed.
+                // A reader has lengthened the line. Readers follow `next` only after the span is closed.
                 Err(longer) => {
-                    // SAFETY: for this reason, no other thread has seen this line.
+                    // SAFETY: the span was not closed, so no other thread has followed `next` to this line.
                     drop(unsafe { Box::from_raw(line) });
                     span = longer;
                 }

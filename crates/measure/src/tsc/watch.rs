@@ -43,7 +43,7 @@ pub enum Advice {
     Keep,
     /// Change the rate to this number of ns per tick, in units of 2^−32.
     Steer(u64),
-    /// Stop using the counter until the process exits. It was ahead of the kernel's clock by this lead.
+    /// Stop using the counter until the process exits. The counter was ahead of the kernel's clock by `lead_ns`.
     Leave { lead_ns: u64 },
 }
 

@@ -57,7 +57,7 @@ pub struct PlannedOperation {
     pub weight: f64,
     /// The index of the operation's table.
     pub table: usize,
-    /// The work that it does.
+    /// The work that the operation does.
     pub work: OperationWork,
     /// The text of the operation's statement.
     pub text: String,
@@ -76,9 +76,9 @@ pub struct PlannedOperation {
 /// The read before a conditional write. The conditions of the write use the values that were read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConditionRead {
-    /// The text of its statement.
+    /// The text of the statement that reads the columns.
     pub text: String,
-    /// The values for its markers, which are the primary key.
+    /// The columns of the primary key, which supply the values for the statement's markers.
     pub keys: Vec<ColumnPlace>,
     /// For each column that is read, the marker of the write that receives the value.
     pub markers: Vec<usize>,

@@ -63,11 +63,11 @@ pub fn render_failed_operation(tries: u32, key: &[u8], error: Option<(&str, &str
 /// The type of latency in a histogram of the HDR log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timing {
-    /// From sending the operation to its answer.
+    /// Service time: from sending an operation to its answer.
     Service,
-    /// From its due time to its answer; only with a rate.
+    /// Response time: from an operation's due time to its answer; only with a rate.
     Response,
-    /// From its due time to sending it; only with a rate.
+    /// Wait: from an operation's due time until it is sent; only with a rate.
     Wait,
 }
 

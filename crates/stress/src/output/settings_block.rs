@@ -109,7 +109,7 @@ fn render_command(block: &mut Block, command: &CommandSettings) {
         return;
     }
     block.line("Key Size (bytes)", command.key_bytes);
-    // The tool spells it this way.
+    // The misspelling in this label is the tool's.
     block.line("Counter Increment Distibution", format!("add={}", command.add.text));
     if let Some(clustering) = &command.clustering {
         let ratios = command.ratios.iter().map(|(kind, weight)| (kind.label(), format_double(*weight)));
@@ -227,7 +227,7 @@ fn render_mode(block: &mut Block, mode: &ModeSettings, compat: Compat) {
     block.line("Protocol Version", format!("V{}", mode.protocol_version.unwrap_or(newest)));
     block.line("Username", nullable(mode.user.as_deref()));
     block.line("Password", if mode.password.is_some() { "*suppressed*" } else { "null" });
-    // The tool spells it this way.
+    // The misspelling in this label is the tool's.
     block.line("Auth Provide Class", nullable(mode.auth_provider.as_deref()));
     if mode.simple_native {
         block.line("Max Pending Per Connection", "null");
@@ -252,7 +252,7 @@ fn render_schema(block: &mut Block, keyspace: Option<&str>, schema: &SchemaSetti
     block.section("Schema");
     block.line("Keyspace", nullable(keyspace));
     block.line("Replication Strategy", &schema.replication_strategy);
-    // The tool spells it this way.
+    // The misspelling in this label is the tool's.
     let label = if compat == Compat::V3_11 { "Replication Strategy Pptions" } else { "Replication Strategy Options" };
     block.line(label, map(&schema.replication_options));
     block.line("Table Compression", nullable(schema.compression.as_deref()));

@@ -273,7 +273,8 @@ fn is_near(key: &str, name: &str) -> bool {
     prefix + suffix + 2 >= key.len().max(name.len())
 }
 
-/// The columns in the clause `PRIMARY KEY (…)`, in lower case; empty if the clause follows the only column of the key.
+/// The columns in the clause `PRIMARY KEY (…)`, in lower case; empty if `PRIMARY KEY` has no list because it follows
+/// the only key column.
 fn list_primary_key(definition: &str) -> Vec<String> {
     let lower = definition.to_lowercase();
     let clause = lower.split("primary").skip(1).find_map(|rest| rest.trim_start().strip_prefix("key"));

@@ -12,7 +12,7 @@ use loadstone_measure::clock::Timer;
 
 /// Maximum number of times that the end of a file may be lost and rewritten.
 const REWINDS_MAX: u32 = 8;
-/// Maximum time for closing a file with such rewrites, ns.
+/// Maximum time for closing a file, including rewrites of its end, ns.
 const COMPLETE_NS: u64 = 120_000_000_000;
 
 impl<F: FileSystem> FileActor<'_, F> {

@@ -35,7 +35,8 @@ struct History {
     /// Share of acknowledged writes that are dropped, of refused writes that are applied, and of histories that are
     /// reverted.
     wrong: f64,
-    /// The point at which the server is killed, as a share of the run, and the ms of writes that it loses.
+    /// The point at which the server is killed, as a share of the run, and the time before it whose writes are lost,
+    /// ms.
     kill: Option<(f64, u64)>,
     /// The point at which the engine is killed, as a share of the run.
     death: Option<f64>,
