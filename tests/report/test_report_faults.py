@@ -59,15 +59,15 @@ def test_answer_has_outage_recovery_and_loss() -> None:
     judgement = judge_scripted()
     assert judgement.verdict == Verdict.VALID
     assert judgement.answer == (
-        "level=ONE (lifted after 30.0 s): outage 1.67 s (n=6, all equal), none without the fault;"
-        " recovered before the order to lift the fault (6 of 6); acknowledged writes lost in 2 of 6 kills, 6 to 15"
-        " writes, the oldest 41.0 to 46.0 ms old (the setting allows up to 100 ms); probability of a loss per kill:"
-        " 4.3–78 % (95 % interval)"
+        "level=ONE (restarted after 30.0 s): outage 1.67 s (n=6, all equal), none without the fault;"
+        " recovered before the order to restart the server (6 of 6); acknowledged writes lost in 2 of 6 kills, 6 to 15"
+        " writes each, the oldest between 41.0 and 46.0 ms old (the setting allows up to 100 ms); probability of a loss"
+        " per kill: 4.3–78 % (95 % interval)"
     )
     quorum, failures, comparison, *_ = judgement.further
     assert "outage 14.3 s (96.9 % interval 14.0 to 14.7 s, n=6)" in quorum
     assert (
-        "recovered 12.0 s after the order to lift the fault (median, 6 of 6); no acknowledged write lost in 6 kills"
+        "recovered 12.0 s after the order to restart the server (median, 6 of 6); no acknowledged write lost in 6 kills"
         in quorum
     )
     assert re.match(r"in QUORUM-kill-\d, [\d,]+ operations failed during the kill of ", failures)
@@ -78,7 +78,7 @@ def test_censored_recoveries_are_counted_and_not_averaged() -> None:
     censored = Value("recovered", 77e9, "ns", 1, "at_least")
     judgement = judge_results(alter_kills({1: censored, 2: censored}))
     assert (
-        "recovered 12.6 s after the order to lift the fault (median, 4 of 6), not within 77.0 s in 2 of 6"
+        "recovered 12.6 s after the order to restart the server (median, 4 of 6), not within 77.0 s in 2 of 6"
         in judgement.further[0]
     )
 
@@ -87,7 +87,7 @@ def test_mostly_censored_recovery_has_no_median() -> None:
     censored = Value("recovered", 77e9, "ns", 1, "at_least")
     judgement = judge_results(alter_kills(dict.fromkeys(range(1, 5), censored)))
     assert (
-        "recovered 11.0 s to 13.1 s after the order to lift the fault in 2 of 6, not within 77.0 s in 4 of 6"
+        "recovered 11.0 s to 13.1 s after the order to restart the server in 2 of 6, not within 77.0 s in 4 of 6"
         in judgement.further[0]
     )
 
@@ -123,17 +123,21 @@ def test_early_recoveries_do_not_hide_late_ones() -> None:
     results = experiment_with_faults()
     outage, *_ = summarize_outages(results.variants, {}, Settings())
     for recovered, censored, text in [
-        ((0.0, 0.0, 0.0), (), "recovered before the order to lift the fault (3 of 3)"),
+        ((0.0, 0.0, 0.0), (), "recovered before the order to restart the server (3 of 3)"),
         (
             (0.0, 0.0, 9e9),
             (),
-            "recovered before the order to lift the fault in 2 of 3, 9.00 s after that order in 1 of 3",
+            "recovered before the order to restart the server in 2 of 3, 9.00 s after that order in 1 of 3",
         ),
-        ((0.0,), (40e9, 30e9), "recovered before the order to lift the fault (1 of 3), not within 30.0 s in 2 of 3"),
+        (
+            (0.0,),
+            (40e9, 30e9),
+            "recovered before the order to restart the server (1 of 3), not within 30.0 s in 2 of 3",
+        ),
         (
             (5e9,),
             (40e9, 41e9),
-            "recovered 5.00 s after the order to lift the fault in 1 of 3, not within 40.0 s in 2 of 3",
+            "recovered 5.00 s after the order to restart the server in 1 of 3, not within 40.0 s in 2 of 3",
         ),
     ]:
         assert recovery_text(replace(outage, recovered_ns=recovered, censored_ns=censored)) == text

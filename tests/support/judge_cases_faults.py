@@ -321,8 +321,8 @@ CASES = [
         "older than the guarantee",
         experiment(ledger(lost=19, oldest=150e6, oldest_max=157.01e6)),
         INVALID,
-        "19 of 50,000 acknowledged writes are lost, the oldest 150 to 158 ms old; cassandra, commit log `periodic`,"
-        " mapped (default), one acknowledging replica allows the loss of the last 100 ms",
+        "19 of 50,000 acknowledged writes are lost, the oldest between 150 and 158 ms old; cassandra, commit log"
+        " `periodic`, mapped (default), one acknowledging replica allows the loss of the last 100 ms",
     ),
     Case(
         "lost-writes",
@@ -339,7 +339,7 @@ CASES = [
         experiment(ledger(lost_allowed=19, oldest=94e6)),
         NOTE,
         "19 of 50,000 acknowledged writes are lost, the oldest at least 94.0 ms old; cassandra, commit log `periodic`,"
-        " mapped (default), one acknowledging replica allows the loss of the last 100 ms",
+        " `periodic`, mapped (default), one acknowledging replica allows the loss of the last 100 ms",
     ),
     Case(
         "stale",

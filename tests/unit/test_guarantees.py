@@ -144,8 +144,8 @@ def test_loss_is_a_frequency_with_an_interval() -> None:
     losses = loss.count_losses(kills(1, 19, 7, *[0] * 17), Settings())
     assert losses is not None
     assert losses.sentence == (
-        "acknowledged writes lost in 3 of 20 kills, 1 to 19 writes, the oldest 94.0 to 188 ms old (the setting"
-        " allows up to 100 ms); probability of a loss per kill: 3.2–38 % (95 % interval)"
+        "acknowledged writes lost in 3 of 20 kills, 1 to 19 writes each, the oldest between 94.0 and 188 ms old (the"
+        " setting allows up to 100 ms); probability of a loss per kill: 3.2–38 % (95 % interval)"
     )
     assert losses.probability == clopper_pearson(3, 20)
 

@@ -11,7 +11,7 @@ from loadstone.judge.checks import errors, faults, loss
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.judgement import VariantKey
 from loadstone.judge.settings import Settings
-from loadstone.results.fault import borders_of
+from loadstone.results.fault import ENDING_SERVERS, borders_of
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import THROUGHPUT
 from loadstone.statistics.estimate import Estimate
@@ -172,29 +172,28 @@ def outage_text(outage: Outage) -> str:
 
 
 def recovery_text(outage: Outage) -> str:
-    """The recovery as text: `recovered 12.0 s after the order to lift the fault (median, 6 of 6)`.
+    """The recovery as text: `recovered 12.0 s after the order to restart the server (median, 6 of 6)`.
 
     Without a recovery: `not recovered within 9 s in 1 of 6`. Empty if no repeat was observed long enough.
     """
     total = len(outage.recovered_ns) + len(outage.censored_ns)
     if not total:
         return ""
-    parts = []
+    parts, order = [], f"the order to {'restart the server' if is_restarted(outage) else 'lift the fault'}"
     if outage.recovered_ns:
         count = f"{len(outage.recovered_ns)} of {total}"
         later = [after_ns for after_ns in outage.recovered_ns if after_ns]
         if outage.has_recovered and outage.median_recovery_ns:
             time = units.format_duration(outage.median_recovery_ns)
-            parts.append(f"recovered {time} after the order to lift the fault (median, {count})")
+            parts.append(f"recovered {time} after {order} (median, {count})")
         elif not later:
-            parts.append(f"recovered before the order to lift the fault ({count})")
+            parts.append(f"recovered before {order} ({count})")
         else:
             ends = " to ".join(dict.fromkeys(units.format_duration(end) for end in (min(later), max(later))))
             if early := len(outage.recovered_ns) - len(later):
-                parts.append(f"recovered before the order to lift the fault in {early} of {total}")
-            where = f"in {len(later)} of {total}"
-            lift = "that order" if parts else "the order to lift the fault"
-            parts.append(f"{'' if parts else 'recovered '}{ends} after {lift} {where}")
+                parts.append(f"recovered before {order} in {early} of {total}")
+            after = "that order" if parts else order
+            parts.append(f"{'' if parts else 'recovered '}{ends} after {after} in {len(later)} of {total}")
     if outage.censored_ns:
         limit = units.format_duration(min(outage.censored_ns))
         parts.append(f"not {'' if parts else 'recovered '}within {limit} in {len(outage.censored_ns)} of {total}")
@@ -271,13 +270,18 @@ def outage_clause(outage: Outage, names: Mapping[VariantKey, str]) -> str:
 
 
 def lift_text(outage: Outage) -> str:
-    """The time after which the fault was lifted: ` (lifted after 5.00 s)`; empty for a fault without a lift."""
+    """The time after which the fault was lifted: ` (restarted after 5.00 s)`; empty for a fault without a lift."""
     borders = [borders_of(trial.faults) for trial in outage.trials if trial.faults]
     lengths = sorted(lift_ns - order_ns for order_ns, lift_ns in borders if lift_ns is not None)
     if not lengths:
         return ""
     ends = dict.fromkeys(units.format_duration(length) for length in (lengths[0], lengths[-1]))
-    return f" (lifted after {' to '.join(ends)})"
+    return f" ({'restarted' if is_restarted(outage) else 'lifted'} after {' to '.join(ends)})"
+
+
+def is_restarted(outage: Outage) -> bool:
+    """Whether the end of the fault is a restart of its victim."""
+    return {fault.kind for trial in outage.trials for fault in trial.faults} <= ENDING_SERVERS
 
 
 def describe_failures(findings: Iterable[Finding]) -> Iterator[str]:

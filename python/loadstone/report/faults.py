@@ -277,7 +277,7 @@ def losses(view: View, outages: Sequence[Outage]) -> Table:
                 *(TableCell(f"{count:,.0f}") for count in counts.values()),
             )
         )
-    heads = ("variant", "faults with a loss", "writes lost", "greatest age", "guarantee", *COUNTS)
+    heads = ("variant", "faults with a loss", "writes lost", "greatest age", "loss allowed", *COUNTS)
     note = (
         "The interval is for the probability of a loss per fault (Clopper and Pearson, 95 %); the writes lost are per"
         " fault, and further counts are totals. A loss is invisible in a record that was written again"

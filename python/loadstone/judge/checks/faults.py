@@ -188,7 +188,7 @@ def check_surroundings(trial: TrialResult) -> Iterator[Finding]:
     retried = sum(value.value for metric, value in trial.values.items() if metric.startswith("attempts.retried."))
     if trial.facts.get("store") in RETRYING or retried:
         message = "the client retries within an operation: failures appear as latency, not as failed operations"
-        hint = "read `first_late` and the latencies; `first_error` is the time at which the retries ended"
+        hint = "read `first_late` and the latencies: an operation fails only after its retries"
         yield Finding(RETRIES, Severity.NOTE, message, hint, here)
     restarted = any(fault.kind in ENDING_SERVERS and fault.lifted_ns is not None for fault in trial.faults)
     if restarted and any(metric.startswith("server.") for metric in trial.values):

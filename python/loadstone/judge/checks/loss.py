@@ -78,7 +78,7 @@ def find_lost_writes(trial: TrialResult, guarantee: Guarantee) -> Iterator[Findi
 
 
 def describe_age(least_ns: float | None, most_ns: float | None) -> str:
-    """The age of the oldest lost write when the fault was ordered, with its bounds: `the oldest 48.8 to 53.6 ms old`.
+    """The age of the oldest lost write when the fault was ordered: `the oldest between 48.8 and 53.6 ms old`.
 
     Earlier versions recorded only the lower bound. Bounds are rounded outwards. Empty without bounds.
     """
@@ -89,7 +89,7 @@ def describe_age(least_ns: float | None, most_ns: float | None) -> str:
     )
     if most_ns is None:
         return f"the oldest at least {low} old"
-    return f"the oldest {low if low == high else wording.join_ends(low, high, ' to ')} old"
+    return f"the oldest {low if low == high else 'between ' + wording.join_ends(low, high, ' and ')} old"
 
 
 def round_down(number: float) -> float:
@@ -147,7 +147,7 @@ class Losses:
 
     @property
     def sentence(self) -> str:
-        """The losses as text: `… in 3 of 20 kills, 1 to 19 writes, at most 94 ms old (…); probability …: 3–38 %`."""
+        """The losses as text: `… in 3 of 20 kills, 1 to 19 writes each, … (…); probability …: 3–38 %`."""
         faults_text = units.count_noun(self.trials, self.kind)
         low, high = (units.short_percent(end).removesuffix(" %") for end in self.probability)
         if not self.with_loss:
@@ -156,7 +156,7 @@ class Losses:
             )
         least, most = min(self.writes), max(self.writes)
         number = f"{least:,}" if least == most else f"{least:,} to {most:,}"
-        writes = f"{number} {'write' if most == 1 else 'writes'}"
+        writes = f"{number} {'write' if most == 1 else 'writes'}{' each' if self.with_loss > 1 else ''}"
         age = f", {self.age}" if self.age else ""
         limit = f"up to {self.guarantee.text}" if math.isfinite(self.guarantee.age_ns or 0.0) else "any loss"
         verdict = f"the setting allows {limit}"
