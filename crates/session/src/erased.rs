@@ -157,10 +157,11 @@ impl fmt::Debug for VirtualSession {
     }
 }
 
-/// Declares [`AnySession`] with methods that put the futures of another trait's methods in a slot.
+/// Declares [`AnySession`]. Each of its methods calls a method of another trait, and stores the returned future in a
+/// slot.
 macro_rules! any_session {
     ($(fn $trait:ident::$method:ident($($argument:ident: $type:ty),*) -> $output:ty;)*) => {
-        /// [`Session`], with its futures in a slot.
+        /// The methods of [`Session`], which store the futures that they return in a slot.
         trait AnySession {
             fn any(&mut self) -> &mut dyn Any;
             fn is_unsent(&self) -> bool;
@@ -347,7 +348,7 @@ mod tests {
         std::pin::pin!(future).poll(&mut Context::from_waker(Waker::noop()))
     }
 
-    /// A future of at least this size in bytes that is never ready.
+    /// Returns a future that takes at least `BYTES` bytes of memory and is never ready.
     fn pending_bytes<const BYTES: usize>(guard: Rc<()>) -> impl Future<Output = usize> {
         let bytes = [1u8; BYTES];
         async move {

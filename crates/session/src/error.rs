@@ -55,7 +55,7 @@ impl EngineError {
     }
 }
 
-/// The refusal's fields are named by their paths.
+/// The message and the hint name the fields of a spec by their paths.
 impl From<Refusal> for EngineError {
     fn from(refusal: Refusal) -> Self {
         let Refusal { message, hint } = refusal.rename_fields(str::to_owned);
@@ -93,7 +93,7 @@ pub enum ConnectError {
     NoDatabase,
     /// The server requires a password, but none is set.
     NoPassword,
-    /// The server is a standby where a primary is requested, or the reverse.
+    /// The server is a standby although a primary is requested, or a primary although a standby is requested.
     ServerRole,
     /// The connection cannot be encrypted, or the server requires encryption.
     Tls(TlsFault),

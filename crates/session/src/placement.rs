@@ -1,7 +1,8 @@
 //! The placement of keys on servers.
 
 /// The placement of keys on servers. A key range consists of all keys with copies on the same servers: these keys
-/// become unavailable together. A range covers one or more parts of the partitioner's values.
+/// become unavailable together. A key range may consist of several separate intervals (parts) of the partitioner's
+/// values.
 #[derive(Clone, Debug)]
 pub struct Placement {
     /// Returns the partitioner's value for a key.
@@ -23,7 +24,7 @@ impl Placement {
         let mut servers: Vec<Vec<usize>> = Vec::new();
         let mut firsts: Vec<(u64, u32)> = Vec::new();
         for (first, mut owners) in parts {
-            // The order of the copies does not affect their availability.
+            // Only the set of servers matters: the order in which they hold the copies does not affect availability.
             owners.sort_unstable();
             let range = servers.iter().position(|known| *known == owners).unwrap_or_else(|| {
                 servers.push(owners);

@@ -44,8 +44,8 @@ pub trait Store: std::fmt::Debug + Send + Sync + Sized + 'static {
     /// the default of 2 MiB each is too much.
     const STACK_BYTES: usize = 512 << 10;
     /// Number of clients that share an executor before another executor is started. Clients of most servers mostly
-    /// wait: a second executor would only divide their wake-ups, and a wake-up costs more than the work that follows
-    /// it.
+    /// wait: with a second executor, each executor would wake up for fewer clients at a time, and waking up costs more
+    /// than the work itself.
     const CLIENTS_PER_EXECUTOR: u64 = 32;
 
     /// Opens the store. Called once per trial.
@@ -136,8 +136,8 @@ pub struct ServerEvent {
     pub unix_ns: u64,
     /// The server concerned; empty for the whole cluster.
     pub server: String,
-    /// Reported: `up`, `down`, `joined`. Observed: `unusable` (no open connection on which the server responds),
-    /// `usable`. Or a sentence.
+    /// Reported by a server: `up`, `down`, `joined`. Observed by the load generator: `unusable` (no open connection on
+    /// which the server responds), `usable`. Other events are described by a sentence.
     pub event: String,
 }
 

@@ -200,8 +200,8 @@ impl Store for HdfsStore {
     const DRIVE: Drive = Drive::Task;
     // The client's futures are large, but there are only a few executors.
     const STACK_BYTES: usize = 8 << 20;
-    // A client takes a fifth of a processor per GB/s. While an executor serves other clients, more data arrives for
-    // each client and is then received at a lower cost.
+    // A client needs a fifth of a processor to transfer 1 GB/s. While an executor serves other clients, more data
+    // arrives for each client and is then received at a lower cost.
     const CLIENTS_PER_EXECUTOR: u64 = 4;
 
     fn open(options: &Options) -> Result<Self, EngineError> {

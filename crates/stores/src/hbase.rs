@@ -131,7 +131,7 @@ fn level(options: &Options) -> Result<&'static str, EngineError> {
     }
 }
 
-/// The guarantee of a level. If writes have no level, the table's level applies.
+/// The guarantee of a durability level. If writes do not set a level (`USE_DEFAULT`), the table's level applies.
 fn level_guarantee(level: &str, facts: &[(String, String)], buffered: bool) -> Guarantee {
     let table = facts.iter().find(|(name, _)| name == "table.durability").map_or("", |(_, value)| value.as_str());
     let effective = if level == "USE_DEFAULT" { table } else { level };

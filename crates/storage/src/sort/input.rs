@@ -53,7 +53,7 @@ pub struct Input {
     pub files: Vec<InputFile>,
     /// Whether the job that wrote the files left its completion mark.
     pub success: bool,
-    /// Compares each row that is read with the row that TeraGen generates.
+    /// If set, each row that is read is compared with the row that TeraGen generates.
     pub check: Option<RowCheck>,
 }
 

@@ -213,7 +213,7 @@ pub struct Execution<'a> {
     pub page: Option<&'a Page>,
 }
 
-/// The position at which the server ended a page.
+/// A page that a request continues: its number of rows, and the paging state that the server returned at its end.
 #[derive(Debug)]
 pub struct Page {
     rows: i32,
@@ -231,7 +231,7 @@ impl Page {
         self.state
     }
 
-    /// The end of this table, if more rows follow.
+    /// The page that consists of this table's rows; `None` if no rows follow it.
     #[inline]
     pub fn after(table: &Table<'_>) -> Option<Self> {
         table.more.map(|state| Self { rows: table.rows.max(1) as i32, state: state.to_vec() })

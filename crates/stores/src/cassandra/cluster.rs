@@ -190,7 +190,7 @@ impl Cluster {
                 nodes.push(Node { address: SocketAddr::new(ip, port), dc, rack, tokens });
             }
         }
-        // Each node lists itself first, so the list is sorted.
+        // Each node lists itself first. Sorting makes the list independent of the node that is asked.
         nodes.sort_by_key(|node| node.address);
         Ok(nodes)
     }

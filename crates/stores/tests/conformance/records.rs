@@ -224,7 +224,8 @@ pub fn clients_do_not_disturb_each_other<K: KeyValue>(subject: &Subject) {
             })
         };
         let clients: Vec<_> = (0..CLIENTS).map(spawn).collect();
-        // The end of a thread, which LMDB notices, must precede the end of the store.
+        // All threads must end before the store is closed, because LMDB releases a thread's reader slot when the thread
+        // ends.
         for client in clients {
             client.join().expect("a client without a panic");
         }

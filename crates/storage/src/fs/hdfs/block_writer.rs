@@ -108,7 +108,7 @@ impl BlockWriter {
             return Ok(None);
         };
         let created = match create(name_node, path, options).await {
-            // Either the crate does not encounter this failure, or it encounters the failure too and reports it.
+            // The crate then tries to create the file, and reports the failure if it encounters it too.
             Err(HdfsError::IOError(_)) => {
                 name_node.give_up();
                 return Ok(None);

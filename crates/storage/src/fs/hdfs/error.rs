@@ -59,7 +59,8 @@ impl Log for Warnings {
     fn log(&self, record: &Record<'_>) {
         if self.enabled(record.metadata()) {
             let text = with_addresses(&record.args().to_string());
-            // The client then opens a new connection: its cache may contain a connection of an executor that has ended.
+            // This warning is ignored, because the client then opens a new connection. A cached connection may belong
+            // to an executor that has ended.
             if text.starts_with("Failed to use cached connection") {
                 return;
             }

@@ -97,7 +97,7 @@ impl NameNode {
         let get = |name: &str| settings.get(name).map(String::as_str);
         let plain = PROTECTED.iter().all(|(name, plain)| get(name).is_none_or(|value| value == *plain));
         let timeout = get("dfs.client.socket-timeout").and_then(|value| value.parse().ok()).unwrap_or(TIMEOUT_MS);
-        // The numbers are seeded by the operating system.
+        // The random numbers are seeded by the operating system.
         let random = [(); 2].map(|()| RandomState::new().build_hasher().finish());
         Self {
             authority: authority.to_owned(),

@@ -40,9 +40,9 @@ pub struct HdfsReader {
     /// The offset of the next byte to receive.
     at: u64,
     direct: Option<DirectReader>,
-    /// The crate's reader of the file, once it has been needed.
+    /// The crate's reader of the file, created when it is first needed.
     file: Option<FileReader>,
-    /// The packets that follow `rest`, up to the end of the file.
+    /// The stream of packets that the crate delivers after the bytes in `rest`, up to the end of the file.
     stream: Option<BoxStream<'static, Result<Bytes, HdfsError>>>,
     /// Bytes received from the crate but not requested yet.
     rest: Bytes,
@@ -107,7 +107,8 @@ impl HdfsReader {
         Ok(file)
     }
 
-    /// The next packet of the bytes before `end`. After a data node error, the locations are requested again.
+    /// Returns the next packet of the bytes from the current offset to `end`. After an error of the data nodes, the
+    /// block locations are requested again.
     async fn next_packet(&mut self, end: u64) -> Result<Option<Bytes>, FsError> {
         let mut waits = READ_RETRY_WAITS.into_iter();
         loop {

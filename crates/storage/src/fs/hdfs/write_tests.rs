@@ -174,13 +174,13 @@ async fn sync_reaches_all_copies_and_readers() {
 
 #[tokio::test]
 async fn durable_file_syncs_each_complete_block() {
-    // The data is synced, and then the directory of the block.
+    // For each block, a data node syncs twice: the data, and then the directory that contains it.
     for (sync_blocks, syncs) in [(true, 2), (false, 0)] {
         let cluster = Cluster::start(2, State::new(&[])).await;
         let hdfs = Hdfs::new(&cluster.authority, &BTreeMap::new()).unwrap();
         let options = CreateOptions { block_bytes: Some(100_000), sync_blocks, ..CreateOptions::default() };
         let mut writer = hdfs.create("/a", &options).await.unwrap();
-        // The second block is completed within a buffer, and the third when the file is completed.
+        // The second block ends in the middle of a buffer, and the third block ends when the file is completed.
         write_content(&mut writer, &bytes_of(250_000), 50_000 + 70_000).await.unwrap();
         let state = cluster.state();
         assert_eq!(state.replicas.len(), 6);
