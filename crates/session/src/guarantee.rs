@@ -18,7 +18,7 @@ pub struct Guarantee {
     pub durability: Durability,
     known: Known,
     loss_ns_max: Option<u64>,
-    /// The mechanism, in the store's own terms (`WAL, no sync`).
+    /// How the store achieves this durability, in the store's own terms (`WAL, no sync`).
     pub how: String,
     /// Facts such as version, cache, compression and directory, as pairs of name and value.
     pub facts: Vec<(String, String)>,

@@ -7,7 +7,7 @@
 pub struct Placement {
     /// Returns the partitioner's value for a key.
     partitioner: fn(&[u8]) -> u64,
-    /// The first value of each part, in ascending order, and the number of its key range.
+    /// The first value of each part, in ascending order, and the number of the key range to which the part belongs.
     parts: Box<[(u64, u32)]>,
     /// The share of all values that belong to each key range.
     pub shares: Vec<f64>,

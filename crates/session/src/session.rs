@@ -36,9 +36,9 @@ pub struct ReadLevel {
 pub trait Store: std::fmt::Debug + Send + Sync + Sized + 'static {
     /// One client's session.
     type Session: Connection;
-    /// The store's description, such as name and properties.
+    /// The store's description, which includes its name and properties.
     const ABOUT: About;
-    /// How its sessions are driven.
+    /// How the store's sessions are driven.
     const DRIVE: Drive;
     /// Stack size of a client's thread. Embedded stores need more than 128 KiB, but with ten thousand threads
     /// the default of 2 MiB each is too much.
@@ -89,7 +89,8 @@ pub trait Store: std::fmt::Debug + Send + Sync + Sized + 'static {
         Vec::new()
     }
 
-    /// Attempts to connect so far; `None` if a client library makes the connections, or there are no connections.
+    /// The number of attempts to connect so far; `None` if a client library makes the connections, or there are no
+    /// connections.
     fn connection_attempts(&self) -> Option<ConnectionAttempts> {
         None
     }

@@ -54,7 +54,8 @@ fn time_sort<T: Send>(entries: &mut [T], threads: usize, sort: impl Fn(&mut [T])
     start.elapsed().as_secs_f64()
 }
 
-/// A file of TeraGen's rows, which are generated in their final place when they are first read.
+/// A file of TeraGen's rows. In the first sort, reads generate the rows in the reader's buffer. In later sorts, the
+/// buffer still contains them.
 #[derive(Default)]
 struct Made {
     rows: u64,

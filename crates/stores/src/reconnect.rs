@@ -180,7 +180,7 @@ impl Node {
         self.state().generation
     }
 
-    /// Records that a connection of this generation broke. The next attempt may be made immediately, but only one. If
+    /// Records that a connection of this generation broke. A single attempt to connect may then be made immediately. If
     /// the generation is older than the current one, the connection broke in an outage that has already ended.
     #[cold]
     pub fn lose_connection(&self, generation: u64) {

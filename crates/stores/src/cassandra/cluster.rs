@@ -47,7 +47,7 @@ pub struct Cluster {
     pub encryption: Option<String>,
     /// The extensions of the protocol that the contact node supports.
     pub extensions: Extensions,
-    /// Whether the keyspace is divided into tablets, whose replicas do not follow from the ring.
+    /// Whether the keyspace is divided into tablets, whose replicas cannot be derived from the ring of tokens.
     pub has_tablets: bool,
 }
 

@@ -166,7 +166,8 @@ impl Connection {
         self.0.encryption.as_deref()
     }
 
-    /// Called before STARTUP, whose answer may already be compressed. STARTUP itself never is.
+    /// Sets the compression. Called before STARTUP is sent, because the answer to STARTUP may already be compressed;
+    /// STARTUP itself never is.
     pub fn set_compression(&self, compression: Option<Algorithm>) {
         *self.0.compressor.borrow_mut() = compression.map(|algorithm| Box::new(Compressor::new(algorithm)));
     }

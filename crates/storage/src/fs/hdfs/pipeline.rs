@@ -1,4 +1,5 @@
-//! The connection to the data nodes of a block that is being written. Each node forwards everything to the next node.
+//! The connection through which a block is written to its data nodes: each data node forwards everything to the next
+//! data node.
 
 use std::io::{self, IoSlice};
 use std::os::fd::AsRawFd;

@@ -200,7 +200,7 @@ impl Cluster {
     }
 
     async fn serve_pipeline(self, first: usize, mut client: TcpStream) -> io::Result<()> {
-        // Data nodes do the same (`dfs.data.transfer.server.tcpnodelay`).
+        // Real data nodes set this option as well (`dfs.data.transfer.server.tcpnodelay`).
         client.set_nodelay(true)?;
         let mut operation = [0; 3];
         client.read_exact(&mut operation).await?;
@@ -413,7 +413,7 @@ impl State {
                 self.complete = done;
                 Completed { done }.encode_length_delimited_to_vec()
             }
-            // The crate sees an empty file.
+            // `hdfs-native` sees an empty file.
             "getFileInfo" => {
                 let status = FileStatus { id: Some(self.file), ..FileStatus::default() };
                 Created { status: Some(status) }.encode_length_delimited_to_vec()

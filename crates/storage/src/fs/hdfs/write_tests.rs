@@ -272,7 +272,7 @@ async fn crate_writes_striped_and_encrypted_files() {
         let calls = cluster.state().calls.clone();
         let expected: &[&str] = if striped { &["create", "delete"] } else { &["create"] };
         assert_eq!(calls[1..=expected.len()], *expected);
-        // The remaining calls are made by the crate.
+        // The remaining calls are made by `hdfs-native`.
         assert!(calls[1 + expected.len()..].contains(&"create".to_owned()), "{calls:?}");
     }
 }
@@ -285,7 +285,7 @@ async fn loss_of_all_data_nodes_fails_the_file() {
     let content = bytes_of(400_000);
     let mut writer = create_file(&cluster, 100_000).await.1.unwrap();
     let error = write_content(&mut writer, &content, 150_000).await.unwrap_err();
-    // The crate finds an empty file on the servers.
+    // `hdfs-native` finds an empty file on the servers.
     assert_eq!((error.kind, writer.position(), writer.retry_count()), (FsErrorKind::Rewound, 0, 1), "{error}");
     assert!(super::data_node_failures() >= before + 2);
     let state = cluster.state();
