@@ -183,7 +183,7 @@ impl Cells {
 pub enum BatchKind {
     /// Either all statements are executed or none, even if the coordinator fails.
     Logged,
-    /// The statements are sent as one request, without that guarantee.
+    /// The statements are sent as one request, but a failure may leave only some of them executed.
     Unlogged,
     /// The statements increment counters.
     Counter,

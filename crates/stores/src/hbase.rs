@@ -51,7 +51,7 @@ impl Store for HBase {
     };
     // HBase's client blocks.
     const DRIVE: Drive = Drive::Thread;
-    // This is the stack size of a JVM's own threads.
+    // The stack is as large as the stacks of a JVM's own threads.
     const STACK_BYTES: usize = 1 << 20;
 
     fn open(options: &Options) -> Result<Self, EngineError> {

@@ -118,7 +118,7 @@ impl Cluster {
         }
         let compactions = link.query(&of_tables).await.unwrap_or_default().into_iter().flatten();
         let compactions: BTreeSet<String> = compactions.map(|options| name_compaction(pairs(options))).collect();
-        // Cassandra has had this table since 4.0; ScyllaDB does not have it.
+        // Cassandra has had the table `system_views.settings` since 4.0; ScyllaDB does not have it.
         let reported = link.query("SELECT name, value FROM system_views.settings").await.unwrap_or_default();
         let extensions = *link.extensions();
         let mut has_tablets = false;

@@ -109,7 +109,7 @@ impl Connection {
         Self::start_on(TcpStream::connect(address).await, address, version, room, tls).await
     }
 
-    /// As [`open`](Self::open), on an existing TCP connection.
+    /// Like [`open`](Self::open), but on an existing TCP connection.
     pub async fn start_on(
         stream: io::Result<TcpStream>,
         address: SocketAddr,

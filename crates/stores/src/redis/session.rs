@@ -117,7 +117,7 @@ impl RedisSession {
             Some(open) if open.is_usable(node, losses) => open,
             connection => {
                 *connection = None;
-                // Without a connection, nothing was sent.
+                // If the connection cannot be opened, nothing was sent.
                 let opened = node.connect(open(settings), settings.timeout).await;
                 *generation = node.generation();
                 match opened {
