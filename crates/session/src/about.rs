@@ -8,7 +8,7 @@ pub struct About {
     pub name: &'static str,
     /// A description in one line.
     pub line: &'static str,
-    /// Whether operations cross a network, unless a property changes this.
+    /// Whether operations cross a network by default; a property of the store may change this.
     pub networked: bool,
     /// The store's properties.
     pub properties: &'static [Property],
@@ -23,7 +23,7 @@ pub struct Property {
     pub role: Role,
 }
 
-/// The role of a property, which determines how other code treats the property.
+/// The kind of value that a property holds, which determines how other code treats it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// A setting.

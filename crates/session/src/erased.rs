@@ -26,9 +26,9 @@ use crate::session::{
 /// The facts about a type of store that are known without opening a store.
 #[derive(Clone, Copy, Debug)]
 pub struct StoreType {
-    /// The description of the store, such as name and properties.
+    /// The store's description, which includes its name and properties.
     pub about: About,
-    /// The threads that drive its sessions.
+    /// The threads that drive the store's sessions.
     pub driving: Driving,
     /// See [`Store::read_levels`].
     pub read_levels: fn() -> &'static [ReadLevel],
@@ -55,7 +55,7 @@ impl StoreType {
 /// The threads that a store's clients need.
 #[derive(Clone, Copy, Debug)]
 pub struct Driving {
-    /// How its sessions are driven.
+    /// How the store's sessions are driven.
     pub drive: Drive,
     /// Stack size of each thread, in bytes.
     pub stack_bytes: usize,
@@ -103,7 +103,7 @@ open_store! {
     fn connections(&self, clients: u64) -> u64;
     /// The activity of garbage collectors in this process since its start.
     fn collections(&self) -> Vec<Collections>;
-    /// Attempts to connect so far, if the store counts them.
+    /// The number of attempts to connect so far; `None` if the store does not count them.
     fn connection_attempts(&self) -> Option<ConnectionAttempts>;
     /// Events that the store's servers reported.
     fn server_events(&self) -> Vec<ServerEvent>;
@@ -137,7 +137,7 @@ impl VirtualSession {
         Self { session: Box::new(session), slot: FutureSlot::default() }
     }
 
-    /// The wrapped session if it has this type, otherwise `self`.
+    /// Returns the wrapped session if it is of type `S`, otherwise `self` as the error.
     pub fn downcast<S: Session + 'static>(&mut self) -> Result<&mut S, &mut Self> {
         if !self.session.any().is::<S>() {
             return Err(self);
@@ -157,10 +157,11 @@ impl fmt::Debug for VirtualSession {
     }
 }
 
-/// Declares [`AnySession`] with methods that put the futures of another trait's methods in a slot.
+/// Declares [`AnySession`]. Each of its methods calls a method of another trait, and stores the returned future in a
+/// slot.
 macro_rules! any_session {
     ($(fn $trait:ident::$method:ident($($argument:ident: $type:ty),*) -> $output:ty;)*) => {
-        /// [`Session`], with its futures in a slot.
+        /// The methods of [`Session`], which store the futures that they return in a slot.
         trait AnySession {
             fn any(&mut self) -> &mut dyn Any;
             fn is_unsent(&self) -> bool;
@@ -347,7 +348,7 @@ mod tests {
         std::pin::pin!(future).poll(&mut Context::from_waker(Waker::noop()))
     }
 
-    /// A future of at least this size in bytes that is never ready.
+    /// Returns a future that takes at least `BYTES` bytes of memory and is never ready.
     fn pending_bytes<const BYTES: usize>(guard: Rc<()>) -> impl Future<Output = usize> {
         let bytes = [1u8; BYTES];
         async move {

@@ -1,9 +1,9 @@
-//! Errors outside operations ([`EngineError`]) and in an operation ([`Failure`]).
+//! The error of an operation ([`Failure`]), and any other error ([`EngineError`]).
 
 use loadstone_load::{Refusal, Status};
 use thiserror::Error;
 
-/// An error for the user: `message` names the thing and the place; `hint` gives the next step.
+/// An error to be shown to the user: `message` states the error and where it occurred; `hint` gives the next step.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{message}")]
 pub struct EngineError {
@@ -55,7 +55,7 @@ impl EngineError {
     }
 }
 
-/// The refusal's fields are named by their paths.
+/// The message and the hint name the fields of a spec by their paths.
 impl From<Refusal> for EngineError {
     fn from(refusal: Refusal) -> Self {
         let Refusal { message, hint } = refusal.rename_fields(str::to_owned);
@@ -76,7 +76,7 @@ pub struct Failure {
     pub message: String,
     /// For a write: whether it was certainly refused, so that nothing was or will be written.
     pub refused: bool,
-    /// The reason why the client could not connect, if the operation failed for that reason.
+    /// If the operation failed because the client could not connect: the reason for this.
     pub connect: Option<ConnectError>,
 }
 
@@ -93,7 +93,7 @@ pub enum ConnectError {
     NoDatabase,
     /// The server requires a password, but none is set.
     NoPassword,
-    /// The server is a standby where a primary is requested, or the reverse.
+    /// The server is a standby although a primary is requested, or a primary although a standby is requested.
     ServerRole,
     /// The connection cannot be encrypted, or the server requires encryption.
     Tls(TlsFault),

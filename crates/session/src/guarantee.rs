@@ -2,7 +2,7 @@
 
 use crate::options::Durability;
 
-/// The extent to which the durability is known.
+/// How much is known about the durability: the level, only the interval at which the log is written, or nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Known {
     #[default]
@@ -18,7 +18,7 @@ pub struct Guarantee {
     pub durability: Durability,
     known: Known,
     loss_ns_max: Option<u64>,
-    /// The mechanism, in the store's own terms (`WAL, no sync`).
+    /// How the store achieves this durability, in the store's own terms (`WAL, no sync`).
     pub how: String,
     /// Facts such as version, cache, compression and directory, as pairs of name and value.
     pub facts: Vec<(String, String)>,
@@ -37,7 +37,7 @@ impl Guarantee {
         Self { known: Known::Interval, loss_ns_max: None, ..Self::new(Durability::None, how) }
     }
 
-    /// A guarantee that the servers did not report.
+    /// A guarantee of unknown durability, because the servers do not report their settings.
     pub fn unknown(how: impl Into<String>) -> Self {
         Self { known: Known::Nothing, loss_ns_max: None, ..Self::new(Durability::None, how) }
     }

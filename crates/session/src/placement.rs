@@ -1,12 +1,13 @@
 //! The placement of keys on servers.
 
 /// The placement of keys on servers. A key range consists of all keys with copies on the same servers: these keys
-/// become unavailable together. A range covers one or more parts of the partitioner's values.
+/// become unavailable together. A key range may consist of several separate intervals (parts) of the partitioner's
+/// values.
 #[derive(Clone, Debug)]
 pub struct Placement {
     /// Returns the partitioner's value for a key.
     partitioner: fn(&[u8]) -> u64,
-    /// The first value of each part, in ascending order, and the number of its key range.
+    /// The first value of each part, in ascending order, and the number of the key range to which the part belongs.
     parts: Box<[(u64, u32)]>,
     /// The share of all values that belong to each key range.
     pub shares: Vec<f64>,
@@ -23,7 +24,7 @@ impl Placement {
         let mut servers: Vec<Vec<usize>> = Vec::new();
         let mut firsts: Vec<(u64, u32)> = Vec::new();
         for (first, mut owners) in parts {
-            // The order of the copies does not affect their availability.
+            // Only the set of servers matters: the order in which they hold the copies does not affect availability.
             owners.sort_unstable();
             let range = servers.iter().position(|known| *known == owners).unwrap_or_else(|| {
                 servers.push(owners);

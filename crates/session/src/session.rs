@@ -36,16 +36,16 @@ pub struct ReadLevel {
 pub trait Store: std::fmt::Debug + Send + Sync + Sized + 'static {
     /// One client's session.
     type Session: Connection;
-    /// The store's description, such as name and properties.
+    /// The store's description, which includes its name and properties.
     const ABOUT: About;
-    /// How its sessions are driven.
+    /// How the store's sessions are driven.
     const DRIVE: Drive;
     /// Stack size of a client's thread. Embedded stores need more than 128 KiB, but with ten thousand threads
     /// the default of 2 MiB each is too much.
     const STACK_BYTES: usize = 512 << 10;
     /// Number of clients that share an executor before another executor is started. Clients of most servers mostly
-    /// wait: a second executor would only divide their wake-ups, and a wake-up costs more than the work that follows
-    /// it.
+    /// wait: with a second executor, each executor would wake up for fewer clients at a time, and waking up costs more
+    /// than the work itself.
     const CLIENTS_PER_EXECUTOR: u64 = 32;
 
     /// Opens the store. Called once per trial.
@@ -89,7 +89,8 @@ pub trait Store: std::fmt::Debug + Send + Sync + Sized + 'static {
         Vec::new()
     }
 
-    /// Attempts to connect so far; `None` if a client library makes the connections, or there are no connections.
+    /// The number of attempts to connect so far; `None` if a client library makes the connections, or there are no
+    /// connections.
     fn connection_attempts(&self) -> Option<ConnectionAttempts> {
         None
     }
@@ -136,8 +137,8 @@ pub struct ServerEvent {
     pub unix_ns: u64,
     /// The server concerned; empty for the whole cluster.
     pub server: String,
-    /// Reported: `up`, `down`, `joined`. Observed: `unusable` (no open connection on which the server responds),
-    /// `usable`. Or a sentence.
+    /// Reported by a server: `up`, `down`, `joined`. Observed by the load generator: `unusable` (no open connection on
+    /// which the server responds), `usable`. Other events are described by a sentence.
     pub event: String,
 }
 

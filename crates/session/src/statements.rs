@@ -64,7 +64,7 @@ impl Values {
         self.push_with(|out| out.extend_from_slice(value));
     }
 
-    /// Appends the value whose bytes `write` appends to the buffer.
+    /// Appends a value. `write` appends the value's bytes to the buffer.
     #[inline]
     pub fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let start = self.bytes.len();
@@ -183,7 +183,7 @@ impl Cells {
 pub enum BatchKind {
     /// Either all statements are executed or none, even if the coordinator fails.
     Logged,
-    /// The statements are sent as one request, without that guarantee.
+    /// The statements are sent as one request, but a failure may leave only some of them executed.
     Unlogged,
     /// The statements increment counters.
     Counter,

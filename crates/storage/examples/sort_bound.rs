@@ -1,6 +1,6 @@
-//! `make bench`: compares the in-memory sort with a lower bound for any sort of rows, on the same number of threads.
-//! The bound is the time to sort one entry of 16 bytes per row and to copy each row once. Memory is touched in advance,
-//! and the two sides alternate.
+//! `make bench`: compares the in-memory sort with a lower bound on the time that any sort of the rows takes with the
+//! same number of threads. The bound is the time to sort one entry of 16 bytes per row and to copy each row once. All
+//! memory is touched before timing starts, and the sort and the bound are timed alternately.
 //!
 //! For comparison, it also sorts the same entries, in the engine's groups, in two ways: with the standard library's
 //! `sort_unstable`, as the engine does, and with the radix sort of the crate `rdst`, which considers only the key.
@@ -54,7 +54,8 @@ fn time_sort<T: Send>(entries: &mut [T], threads: usize, sort: impl Fn(&mut [T])
     start.elapsed().as_secs_f64()
 }
 
-/// A file of TeraGen's rows, which are generated in their final place when they are first read.
+/// A file of TeraGen's rows. In the first sort, reads generate the rows in the reader's buffer. In later sorts, the
+/// buffer still contains them.
 #[derive(Default)]
 struct Made {
     rows: u64,
@@ -161,7 +162,7 @@ fn main() -> Result<(), SortError> {
     let share = rows.div_ceil(threads);
     for repeat in 0..repeats {
         let (mut standard, mut radix) = (0.0, 0.0);
-        // The order alternates, so that machine drift does not favour one side.
+        // The two sorts alternate in going first, so that changes in the machine's speed favour neither.
         for side in [repeat % 2, 1 - repeat % 2] {
             if side == 0 {
                 sorting.copy_from_slice(&entries);

@@ -7,8 +7,8 @@ use flate2::write::{GzEncoder, MultiGzDecoder, ZlibDecoder, ZlibEncoder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Maximum number of bytes decoded at once, so that data compressed a thousandfold does not need a thousandfold of
-/// memory.
+/// Maximum number of bytes decoded at once, so that data compressed a thousandfold does not need a thousand times as
+/// much memory.
 const PIECE: usize = 4_096;
 
 /// A format.
@@ -79,7 +79,8 @@ pub struct Decoder {
     stream: DecoderStream,
     /// The offset, in the compressed file, of the next bytes to feed.
     pub at: u64,
-    /// Number of bytes returned by the last [`take`](Self::take), which the next call removes.
+    /// Number of bytes that [`take_output`](Self::take_output) returned last, and that the next
+    /// [`decode_chunk`](Self::decode_chunk) removes.
     consumed: usize,
 }
 
@@ -100,8 +101,8 @@ impl Decoder {
         }
     }
 
-    /// Removes the bytes returned by `take`, and feeds compressed bytes until `len` bytes are decoded. Without input,
-    /// decodes the bytes that the decoder still holds. Returns whether `len` bytes are available.
+    /// Removes the bytes that `take_output` returned, and feeds compressed bytes until `len` bytes are decoded. Without
+    /// input, decodes the bytes that the decoder still holds. Returns whether `len` bytes are available.
     pub fn decode_chunk(&mut self, compressed: &[u8], len: usize) -> io::Result<bool> {
         let consumed = std::mem::take(&mut self.consumed);
         self.input_buffer().drain(..consumed);
@@ -139,7 +140,7 @@ mod tests {
     #[test]
     fn decoder_accepts_any_piece_size_in_bounded_memory() {
         for codec in [Codec::Gzip, Codec::Deflate] {
-            // The content compresses a thousandfold after an incompressible part.
+            // The content begins with incompressible bytes; the bytes that follow compress a thousandfold.
             let mut content = vec![0; 20_000_000];
             crate::content::Content::new(3).fill(0, 0, &mut content[..50_000]);
             let mut encoder = Encoder::new(codec);

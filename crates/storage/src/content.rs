@@ -86,7 +86,7 @@ impl Content {
         into[..len].copy_from_slice(&header[..len]);
     }
 
-    /// The content to which a part of a file belongs, according to the sectors' marks. `None` if Loadstone did not
+    /// Recognizes the content of a part of a file by the marks of its sectors. Returns `None` if Loadstone did not
     /// write the part, or if the part is too short to tell.
     pub fn from_part(offset: u64, read: &[u8]) -> Option<Self> {
         let first = (offset.next_multiple_of(SECTOR as u64) - offset) as usize;
@@ -99,14 +99,14 @@ impl Content {
             Self::new(seed).compressible(mark_of(sector) == COMPRESSIBLE)
         });
         let earliest = contents.next()?;
-        // A seed that occurs twice is correct, even if a different seed came first.
+        // If the next two sectors agree on a different seed, the seed of the first sector is assumed to be damaged.
         let two = contents.next();
         let three = contents.next();
         Some(if two.is_some() && two == three { two.unwrap_or(earliest) } else { earliest })
     }
 
-    /// Compares the bytes at the position of the first complete mark in this part of the file with the mark. Returns
-    /// the first byte that differs.
+    /// Compares the first mark that lies wholly in this part of the file with the expected mark. Returns the first byte
+    /// that differs.
     pub fn first_unmarked(offset: u64, read: &[u8]) -> Option<Difference> {
         let start = offset.next_multiple_of(SECTOR as u64);
         let actual = read.get((start - offset) as usize..)?.get(..MAGIC.len())?;
@@ -225,7 +225,8 @@ mod tests {
         assert_eq!(Content::from_part(0, &hadoop), None);
     }
 
-    /// Files, sectors and seeds share no words, and no byte value is more frequent than chance allows.
+    /// No 8-byte word occurs twice across files, sectors and seeds, and no byte value is more frequent than chance
+    /// allows.
     #[test]
     fn content_differs_between_files_and_is_incompressible() {
         let mut unique = std::collections::HashSet::new();
@@ -240,7 +241,7 @@ mod tests {
                 }
             }
         }
-        // The mean is 4,080; the bounds are ten standard deviations of 64 away.
+        // Each byte value is expected 4,080 times; the bounds are ten standard deviations (of 64) away.
         assert!(counts.iter().all(|&count| (3_440..=4_720).contains(&count)), "{counts:?}");
     }
 }

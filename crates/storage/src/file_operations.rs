@@ -178,7 +178,7 @@ pub struct FilesWork {
 }
 
 impl FilesWork {
-    /// The operations of a spec. An error consists of a message and a hint.
+    /// Derives the operations from a spec. An error consists of a message and a hint.
     pub fn new(spec: FilesSpec, seed: u64) -> Result<Self, (String, &'static str)> {
         let wrong = |message: String, hint| Err((message, hint));
         if spec.files == 0 {
@@ -238,8 +238,8 @@ impl FilesWork {
         let offset = match self.spec.access {
             Access::Sequential => part * buffer,
             Access::Skip => part * (buffer + self.spec.skip_bytes),
-            // As in TestDFSIO's nextOffset, whole buffers are read from the end. The last one begins at 0 and overlaps
-            // another.
+            // As in TestDFSIO's nextOffset, whole buffers are read from the end. The last buffer begins at 0 and may
+            // overlap the buffer read before it.
             Access::Backward => whole.saturating_sub((part + 1).saturating_mul(buffer)),
             Access::Random if self.spec.align_bytes == buffer => self.shuffle_part(file, part) * buffer,
             Access::Random => {
@@ -274,7 +274,7 @@ impl FilesWork {
         let _ = write!(into, "{}/{directory}/{prefix}{file}", base.trim_end_matches('/'));
     }
 
-    /// The timed step for a buffer.
+    /// The step that is timed when a buffer is processed.
     pub fn step(&self) -> FileStep {
         match self.spec.action {
             Action::Write | Action::Append => FileStep::Write,
@@ -287,7 +287,7 @@ impl FilesWork {
         mix_bits(mix_bits(self.seed ^ 0x5851_f42d_4c95_7f2d).wrapping_add(file) ^ part.rotate_left(32))
     }
 
-    /// The index of the buffer for an operation: each occurs once, in a pseudo-random order.
+    /// The index of the buffer that an operation accesses. Each buffer is accessed once, in a pseudo-random order.
     #[inline]
     fn shuffle_part(&self, file: u64, part: u64) -> u64 {
         // Both factors are below 2^48.

@@ -14,9 +14,10 @@ use crate::fs::{FileSystem, Location, Scheme};
 /// The maximum number of buffers: more than any device can process at a time.
 const DEPTH_MAX: u64 = 1_024;
 
-/// The fact that a store reports if it should use io_uring but cannot. Its value is the reason.
+/// The name of the fact that a store reports if io_uring is requested but unavailable. The value of the fact is the
+/// reason.
 pub const WITHOUT_URING: &str = "io_uring_unavailable";
-/// The value of the facts about the page cache if files exist only in the page cache.
+/// The value of facts about page cache options, which have no effect if files exist only in the page cache.
 pub const NO_EFFECT: &str = "no effect on tmpfs";
 
 /// A client of a file system. Its last error is always `None`: file errors are returned as values, with path and
@@ -200,8 +201,8 @@ impl Store for HdfsStore {
     const DRIVE: Drive = Drive::Task;
     // The client's futures are large, but there are only a few executors.
     const STACK_BYTES: usize = 8 << 20;
-    // A client takes a fifth of a processor per GB/s. While an executor serves other clients, more data arrives for
-    // each client and is then received at a lower cost.
+    // A client needs a fifth of a processor to transfer 1 GB/s. While an executor serves other clients, more data
+    // arrives for each client and is then received at a lower cost.
     const CLIENTS_PER_EXECUTOR: u64 = 4;
 
     fn open(options: &Options) -> Result<Self, EngineError> {

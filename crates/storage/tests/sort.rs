@@ -59,7 +59,7 @@ fn rows(keys: Keys, count: usize, seed: u64) -> Vec<Row> {
                 Keys::Presorted => i as u64,
                 Keys::Reversed => (count - i) as u64,
                 Keys::Equal | Keys::LastByte => 7,
-                // The k-th most frequent key occurs in about 1/k of the rows.
+                // About 1/k of the rows have a key of at least k.
                 Keys::Zipf => (1.0 / (random() as f64 / u64::MAX as f64 + 1e-4)) as u64,
             };
             row[..8].copy_from_slice(&head.to_be_bytes());
@@ -173,7 +173,7 @@ fn any_keys() -> impl Strategy<Value = Keys> {
     prop::sample::select(&KINDS[..])
 }
 
-/// Mostly thousands of rows, but sometimes each small number.
+/// The number of rows: 0 to 2, about a thousand, or several thousand.
 fn any_count() -> impl Strategy<Value = usize> {
     prop_oneof![0usize..3, 1_020usize..1_030, 2_000usize..9_000]
 }

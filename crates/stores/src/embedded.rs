@@ -298,7 +298,7 @@ mod tests {
             let named = format!("must name a directory, but {} is not", file.display());
             assert!(hint(error).contains(&named));
         }
-        // The kernel's file systems refuse new directories.
+        // The kernel's own file systems, such as /proc, refuse new directories.
         let error = ENGINE.directory(&options(Path::new("/proc/toy/db"), true)).unwrap_err();
         assert!(hint(error).ends_with("that can be created; /proc refuses it"));
     }

@@ -51,7 +51,7 @@ impl Store for HBase {
     };
     // HBase's client blocks.
     const DRIVE: Drive = Drive::Thread;
-    // This is the stack size of a JVM's own threads.
+    // The stack is as large as the stacks of a JVM's own threads.
     const STACK_BYTES: usize = 1 << 20;
 
     fn open(options: &Options) -> Result<Self, EngineError> {
@@ -131,7 +131,7 @@ fn level(options: &Options) -> Result<&'static str, EngineError> {
     }
 }
 
-/// The guarantee of a level. If writes have no level, the table's level applies.
+/// The guarantee of a durability level. If writes do not set a level (`USE_DEFAULT`), the table's level applies.
 fn level_guarantee(level: &str, facts: &[(String, String)], buffered: bool) -> Guarantee {
     let table = facts.iter().find(|(name, _)| name == "table.durability").map_or("", |(_, value)| value.as_str());
     let effective = if level == "USE_DEFAULT" { table } else { level };

@@ -180,7 +180,7 @@ impl Node {
         self.state().generation
     }
 
-    /// Records that a connection of this generation broke. The next attempt may be made immediately, but only one. If
+    /// Records that a connection of this generation broke. A single attempt to connect may then be made immediately. If
     /// the generation is older than the current one, the connection broke in an outage that has already ended.
     #[cold]
     pub fn lose_connection(&self, generation: u64) {
@@ -192,8 +192,8 @@ impl Node {
         }
     }
 
-    /// Confirms that a session's connection is open after this number of losses. The node is then reachable, even
-    /// though attempts to connect have failed.
+    /// Records that a session's connection was still open when the node's number of losses had this value. The node is
+    /// then reachable, even though attempts to connect have failed.
     #[cold]
     pub fn confirm_connection(&self, losses: u64) {
         self.confirmed.store(losses, Ordering::Relaxed);
@@ -213,7 +213,7 @@ impl Node {
     /// delays of the policy.
     pub async fn wait_for_turn(&self) -> Turn<'_> {
         loop {
-            // The notification is created first, so that no later change is missed.
+            // The notification is requested before the check, so that a change after the check is not missed.
             let changed = self.changed.notified();
             let next = match self.take_turn() {
                 Ok(turn) => return turn,
@@ -254,7 +254,7 @@ impl Node {
     {
         let end = Instant::now() + limit;
         loop {
-            // The notification is created first, so that no later change is missed.
+            // The notification is requested before the check, so that a change after the check is not missed.
             let changed = self.changed.notified();
             if let Some(refusal) = self.refusal() {
                 self.probe(open);

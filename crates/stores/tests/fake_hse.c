@@ -56,7 +56,7 @@ struct hse_kvdb {
 
 struct hse_kvs_cursor {
     struct hse_kvs *kvs;
-    /* Copies, because data that a cursor has read stays valid whatever is written in the meantime. */
+    /* The cursor holds copies, because data that it has read stays valid whatever is written in the meantime. */
     char key[KEY_LEN_MAX], *value;
     size_t key_len;
     bool inclusive;
@@ -232,7 +232,7 @@ delete(struct hse_kvs *kvs, const void *key, size_t key_len)
     memmove(&kvs->records[at], &kvs->records[at + 1], (--kvs->count - at) * sizeof *kvs->records);
 }
 
-/* A change: the KVS, the type ('c'reate, 'p'ut, 'd'elete), and two texts with their lengths. */
+/* Records a change: the KVS, the type ('c'reate, 'p'ut, 'd'elete), and two texts with their lengths. */
 static void
 note(struct hse_kvs *kvs, char kind, const void *key, size_t key_len, const void *value, size_t value_len)
 {

@@ -25,8 +25,8 @@ pub enum FsErrorKind {
     Unavailable,
     /// There was no response in time.
     Timeout,
-    /// The end of the file was lost. The writer is at the end of the remaining file, and must write the lost bytes
-    /// again.
+    /// The end of the file was lost. The writer is now positioned at the end of the remaining file, and the caller must
+    /// write the lost bytes again.
     Rewound,
     /// The bytes differ from the bytes written, according to a checksum or Loadstone's own comparison.
     Corrupt,

@@ -94,7 +94,7 @@ impl Chunk {
     /// Bytes of memory per byte of rows.
     pub const OVERHEAD: f64 = 1.0 + size_of::<u128>() as f64 / ROW_BYTES as f64;
 
-    /// The number of these pieces that fit, from the first on.
+    /// The number of pieces that fit in memory, counted from the first piece.
     pub fn room_for(&self, pieces: &[Piece]) -> usize {
         let mut used = 0;
         let fits = |piece: &&Piece| {
@@ -146,7 +146,7 @@ impl Chunk {
         Ok(sums.into_iter().sum())
     }
 
-    /// For each part, the ranges of each list's entries that belong to the part.
+    /// For each part, the range of entries in each list that belongs to the part.
     pub fn parts(&mut self, splitters: &Splitters) -> Vec<Vec<Range<usize>>> {
         let entries = &*self.entries.as_u128();
         let mut from: Vec<usize> = self.lists.iter().map(|list| list.start).collect();
@@ -178,7 +178,7 @@ fn sort_group(
     // Number of entries so far, and end of the rows that are kept.
     let (mut count, mut end) = (0, 0_usize);
     for &piece in pieces {
-        // Each piece is placed directly after the rows that are kept, because touching new memory is slow.
+        // Each piece is read into the memory directly after the rows kept so far, because touching new memory is slow.
         let start = end.next_multiple_of(ALIGNMENT);
         let read = &mut rows[start..start + piece.room()];
         reader.read(piece, read, progress)?;

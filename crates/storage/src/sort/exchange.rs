@@ -15,7 +15,7 @@ struct Sum {
     checksum: String,
 }
 
-/// Which rows a sum covers.
+/// Whether a sum covers the rows read or the rows written.
 #[derive(Clone, Copy)]
 pub(super) enum Side {
     Read,

@@ -1,4 +1,4 @@
-//! The subset of a file system that a sort needs. Its calls block and can be made from any number of threads.
+//! The file system operations that a sort needs. Calls block, and any number of threads can make them.
 
 use std::io;
 use std::sync::OnceLock;
@@ -20,7 +20,7 @@ const IO_THREADS: usize = 2;
 /// The hint when a file on HDFS cannot be read.
 const LOST: &str = "check that all data nodes are running, then run the job again: the runs of an external sort have one copy \
                     each, or as many as --run-copies sets";
-/// Number of attempts to complete a file that has lost no bytes.
+/// Number of attempts to complete a file, provided that none of its bytes are lost.
 const COMPLETIONS: usize = 5;
 /// Number of times that a file is written before its job fails because of lost servers.
 const WRITES: usize = 3;
@@ -192,7 +192,7 @@ impl Waiting {
 struct Blocking<F> {
     system: F,
     create: CreateOptions,
-    /// Whether it stores several copies of a file.
+    /// Whether the file system stores several copies of a file.
     replicates: bool,
     waiting: Waiting,
 }

@@ -53,7 +53,7 @@ pub struct Input {
     pub files: Vec<InputFile>,
     /// Whether the job that wrote the files left its completion mark.
     pub success: bool,
-    /// Compares each row that is read with the row that TeraGen generates.
+    /// If set, each row that is read is compared with the row that TeraGen generates.
     pub check: Option<RowCheck>,
 }
 
@@ -87,7 +87,7 @@ impl Input {
                     return Err(SortError::usage(format!("{path} is a directory within the input"))
                         .hint("give the directory that holds the files"));
                 }
-                // The length of such a file is 0, so its rows would be ignored silently.
+                // A pipe or a device has length 0, so its rows would be ignored silently.
                 FileKind::Other => {
                     return Err(SortError::usage(format!("{path} is not a regular file"))
                         .hint("remove it, or replace it with a file"));

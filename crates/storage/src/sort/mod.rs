@@ -79,7 +79,7 @@ impl From<FsError> for SortError {
                 "free some space: a sort in memory needs room for its output, an external one for twice its input"
             }
             FsErrorKind::NotFound => "check the path",
-            // All attempts have already been used.
+            // All attempts to write the file again have failed as well.
             FsErrorKind::Rewound => "a data node was lost while it was written to: run the job again",
             _ => return Self { hint: error.hint, ..Self::new(message) },
         };

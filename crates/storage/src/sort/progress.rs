@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use crate::sort::SortError;
 
-/// Counters shared by all threads of a stage. They only increase, except that the rows of a rewritten file count once.
+/// Counters shared by all threads of a stage. They only increase, with one exception: if a file must be rewritten, its
+/// rows are subtracted, so that each row counts once.
 #[derive(Debug, Default)]
 pub struct Progress {
     rows: AtomicU64,
@@ -13,7 +14,7 @@ pub struct Progress {
     stop: AtomicBool,
 }
 
-/// A reading of the counters.
+/// The values of the counters at one instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Done {
     /// Number of processed rows.

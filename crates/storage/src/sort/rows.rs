@@ -29,7 +29,7 @@ impl Leap {
         self.factor.wrapping_mul(x).wrapping_add(self.term)
     }
 
-    /// This leap followed by the leap `next`.
+    /// Combines this leap with the leap `next`, which is made after it.
     fn then(self, next: Self) -> Self {
         Self { factor: next.factor.wrapping_mul(self.factor), term: next.from(self.term) }
     }
@@ -95,8 +95,8 @@ fn hex(number: u64) -> [u8; 16] {
 
 /// Finds differences between a row and the row that TeraGen generates for the same row number.
 ///
-/// The table contains leaps of 0 to 255 × 256^i steps, so computing the random number of any row takes eight products
-/// instead of a hundred.
+/// For each byte i of a row number, the table contains the leaps of 0 to 255 times 256^i steps. So computing the random
+/// number of any row takes eight products instead of a hundred.
 #[derive(Debug)]
 pub struct RowCheck {
     leaps: Vec<[Leap; 256]>,

@@ -131,7 +131,7 @@ impl<'s> Spool<'s> {
         if self.used == 0 {
             return Ok(());
         }
-        // If the writer has ended, it has an error, which `finish` returns.
+        // If the writing thread has ended, it has failed, and `finish` returns its error.
         let next = self.empty.recv().map_err(|_| SortError::stop())?;
         let full = std::mem::replace(&mut self.current, next);
         self.full.send((full, self.used)).map_err(|_| SortError::stop())?;

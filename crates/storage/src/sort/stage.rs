@@ -189,7 +189,7 @@ impl SortTask<'_> {
         let bytes: usize = pieces.iter().map(Piece::room).sum();
         let enough = (input.rows() as usize * ROW_BYTES / RUNS).max(CHUNK_ENOUGH);
         let chunk = sizes.chunk.min(enough).min(bytes.max(1));
-        // A refusal now is better than a refusal after hours.
+        // If the runs cannot be merged, this fails now rather than after hours of sorting.
         self.sizes.plan_merges(bytes.div_ceil(chunk) * self.segment.1 as usize, self.job.parts as usize)?;
         let (fill, to_fill) = sync_channel(2);
         let (spill, to_spill) = sync_channel(2);

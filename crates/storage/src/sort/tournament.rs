@@ -1,8 +1,8 @@
 //! A tree of losers, which finds the lowest entry of many sorted sequences with one comparison per level (Knuth, TAOCP
 //! vol. 3, 5.4.1).
 
-/// Marks the end of a sequence. No entry is this high, because its low bits would exceed every place and every
-/// sequence.
+/// Marks the end of a sequence. No row has such an entry: the low bits of this value are higher than the place of any
+/// row and the number of any sequence.
 pub const END: u128 = u128::MAX;
 
 /// A tournament between the first entries of sequences.

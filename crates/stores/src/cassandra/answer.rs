@@ -25,8 +25,9 @@ const MORE_PAGES: i32 = 0x02;
 const NO_METADATA: i32 = 0x04;
 const METADATA_CHANGED: i32 = 0x08;
 
-/// Each server chooses its own code for a rate limit (`ScyllaDB`'s `protocol-extensions.md`). This client replaces it
-/// with one of two codes: the coordinator rejected the operation, or replicas did, some of which may have executed it.
+/// Each server chooses its own code for a rate limit (`ScyllaDB`'s `protocol-extensions.md`). This client replaces the
+/// server's code with one of two codes. The first means that the coordinator rejected the operation. The second means
+/// that replicas rejected it, and other replicas may have executed it.
 const RATE_LIMITED: i32 = -2;
 const RATE_LIMITED_BY_REPLICAS: i32 = -3;
 
@@ -63,7 +64,7 @@ impl Refusal {
         }
     }
 
-    /// The failure with which an operation counts this error.
+    /// Converts the error to the failure that is recorded for an operation.
     pub fn failure(self) -> Failure {
         let message = format!("{}: {}", self.name(), self.message);
         let refused = self.refuses_writes();

@@ -66,7 +66,7 @@ impl Client {
         &self.cluster
     }
 
-    /// The pool of connections; a refusal if they are not open.
+    /// The pool of connections; a refusal if the connections are not open.
     #[inline]
     pub fn pool(&self) -> Result<&Rc<Pool>, Failure> {
         let unconnected = || Failure::new(Status::ServiceUnavailable, "the client is not connected").refusal();
@@ -79,7 +79,7 @@ impl Client {
         &self.slot
     }
 
-    /// The status of an operation; a failure is stored for `last_error`.
+    /// Returns the status of an operation, and stores a failure for `last_error`.
     #[inline]
     pub fn keep(&mut self, result: Result<Status, Failure>) -> Status {
         self.last.status(result)
@@ -112,7 +112,8 @@ impl Client {
             };
             self.send(&link, opcode::EXECUTE, body).await?;
             let Some(refusal) = self.refusal(&link)? else { return Ok(prepared) };
-            // The node did nothing. This is the only case in which a request is sent again.
+            // A request is sent again only if the node no longer knows the prepared statement, and so has not executed
+            // it.
             if refusal.code != answer::UNPREPARED || !again {
                 return Err(refusal.failure());
             }
@@ -213,7 +214,7 @@ pub struct Execution<'a> {
     pub page: Option<&'a Page>,
 }
 
-/// The position at which the server ended a page.
+/// A page that a request continues: its number of rows, and the paging state that the server returned at its end.
 #[derive(Debug)]
 pub struct Page {
     rows: i32,
@@ -231,7 +232,7 @@ impl Page {
         self.state
     }
 
-    /// The end of this table, if more rows follow.
+    /// The page that consists of this table's rows; `None` if no rows follow it.
     #[inline]
     pub fn after(table: &Table<'_>) -> Option<Self> {
         table.more.map(|state| Self { rows: table.rows.max(1) as i32, state: state.to_vec() })

@@ -47,7 +47,7 @@ pub struct Cluster {
     pub encryption: Option<String>,
     /// The extensions of the protocol that the contact node supports.
     pub extensions: Extensions,
-    /// Whether the keyspace is divided into tablets, whose replicas do not follow from the ring.
+    /// Whether the keyspace is divided into tablets, whose replicas cannot be derived from the ring of tokens.
     pub has_tablets: bool,
 }
 
@@ -118,7 +118,7 @@ impl Cluster {
         }
         let compactions = link.query(&of_tables).await.unwrap_or_default().into_iter().flatten();
         let compactions: BTreeSet<String> = compactions.map(|options| name_compaction(pairs(options))).collect();
-        // Cassandra has had this table since 4.0; ScyllaDB does not have it.
+        // Cassandra has had the table `system_views.settings` since 4.0; ScyllaDB does not have it.
         let reported = link.query("SELECT name, value FROM system_views.settings").await.unwrap_or_default();
         let extensions = *link.extensions();
         let mut has_tablets = false;
@@ -190,7 +190,7 @@ impl Cluster {
                 nodes.push(Node { address: SocketAddr::new(ip, port), dc, rack, tokens });
             }
         }
-        // Each node lists itself first, so the list is sorted.
+        // Each node lists itself first. Sorting makes the list independent of the node that is asked.
         nodes.sort_by_key(|node| node.address);
         Ok(nodes)
     }

@@ -109,7 +109,7 @@ impl Connection {
         Self::start_on(TcpStream::connect(address).await, address, version, room, tls).await
     }
 
-    /// As [`open`](Self::open), on an existing TCP connection.
+    /// Like [`open`](Self::open), but on an existing TCP connection.
     pub async fn start_on(
         stream: io::Result<TcpStream>,
         address: SocketAddr,
@@ -166,7 +166,8 @@ impl Connection {
         self.0.encryption.as_deref()
     }
 
-    /// Called before STARTUP, whose answer may already be compressed. STARTUP itself never is.
+    /// Sets the compression. Called before STARTUP is sent, because the answer to STARTUP may already be compressed;
+    /// STARTUP itself never is.
     pub fn set_compression(&self, compression: Option<Algorithm>) {
         *self.0.compressor.borrow_mut() = compression.map(|algorithm| Box::new(Compressor::new(algorithm)));
     }
@@ -212,14 +213,14 @@ impl Connection {
 
     /// Waits until the connection is lost.
     pub async fn wait_for_loss(&self) {
-        // The notification is created first, so that no later loss is missed.
+        // The notification is requested before the check, so that a loss after the check is not missed.
         let lost = self.0.loss.notified();
         if self.is_open() {
             lost.await;
         }
     }
 
-    /// Sends a request and waits for the answer, which is then in the slot.
+    /// Sends a request and waits for the answer, which is stored in the slot.
     #[inline]
     pub async fn ask(
         &self,
@@ -257,7 +258,7 @@ impl Connection {
         drop(streams);
         match shared.health.get() {
             Health::Tested if late => shared.set_health(Health::Silent),
-            // The admitted request was not sent.
+            // The test request was admitted but not sent.
             Health::Tested if !waiting => shared.set_health(Health::Recovering),
             _ if late && now.wrapping_sub(shared.read.get()) >= SWEEPS => shared.set_health(Health::Silent),
             _ => {}

@@ -38,7 +38,8 @@ impl Control {
                 return;
             };
             tokio::task::LocalSet::new().block_on(&runtime, async {
-                // A node that is paused reports nothing, not even that the other nodes consider it down.
+                // The events of two nodes are followed, because a paused node reports nothing, not even that the other
+                // nodes consider it down.
                 let used = Rc::default();
                 let mut first = pin!(follow(&cluster, &used, &["TOPOLOGY_CHANGE", "STATUS_CHANGE", "SCHEMA_CHANGE"]));
                 let mut second = pin!(follow(&cluster, &used, &["TOPOLOGY_CHANGE", "STATUS_CHANGE"]));

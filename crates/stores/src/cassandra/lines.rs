@@ -22,8 +22,8 @@ pub struct Line {
     pub node: Arc<Node>,
     /// The shard to which the connection leads; `None` if the node has no shards.
     pub shard: Option<u16>,
-    /// Number of consecutive connections to the node that led to a shard without an empty line. All lines to the node
-    /// share this count.
+    /// Number of consecutive new connections to the node that were of no use, because each line to their shard already
+    /// had a connection. All lines to the node share this count.
     pub misses: Rc<Cell<usize>>,
     pub link: RefCell<Option<Rc<Link>>>,
     /// The node's generation at the time when the connection was opened.

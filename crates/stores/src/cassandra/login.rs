@@ -38,11 +38,11 @@ pub struct Link {
 /// The way in which a connection is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// To a server without extensions.
+    /// Connects to a server without extensions.
     Plain,
-    /// To a server whose extensions the client requests.
+    /// Connects to a server, and requests its extensions.
     Extended,
-    /// To a shard, through the node's shard-aware port.
+    /// Connects to a shard, through the node's shard-aware port.
     Shard { sharding: Sharding, shard: u16, port: u16 },
 }
 

@@ -19,8 +19,8 @@ use super::texts::Texts;
 use crate::error::{ConnectError, EngineError, Failure, TlsFault};
 use crate::reconnect::FAILURE_PAUSE;
 
-/// Maximum number of consecutive connections that lead to other shards, for each shard of the node. If a server assigns
-/// connections at random, 1 search in 3,000 fails.
+/// Maximum number of consecutive connections that may lead to shards that need none, per shard of the node. If a server
+/// assigns connections to shards at random, 1 in 3,000 searches for a connection to a given shard fails.
 const MISSES_MAX: usize = 8;
 
 /// Number of pools whose connections are swept at once. Operations may run before the next pools are swept.
@@ -125,7 +125,7 @@ impl Pool {
                     line.link.borrow().is_some() || line.failure.borrow().is_some() || line.node.refusal().is_some()
                 };
                 let lines = loop {
-                    // A node that states its shards gets more lines.
+                    // The number of lines increases when a node reports its shards.
                     let lines = self.lines();
                     let mut untried = lines.all.iter().filter(|line| !tried(line)).peekable();
                     if untried.peek().is_none() {

@@ -67,8 +67,8 @@ pub struct Segment<'a> {
     pub len: usize,
 }
 
-/// The first segment in `bytes`; `Ok(Err(n))` means that at least `n` bytes are needed. The outer error states why the
-/// segment is invalid.
+/// Returns the first segment in `bytes`, or `Ok(Err(n))` if at least `n` bytes are needed. The outer error states why
+/// the segment is invalid.
 pub fn unwrap(bytes: &[u8], compressed: bool) -> Result<Result<Segment<'_>, usize>, String> {
     let front = head_len(compressed) + CHECKSUM;
     let Some((head, checksum)) = bytes.get(..front).map(|front| front.split_at(front.len() - CHECKSUM)) else {

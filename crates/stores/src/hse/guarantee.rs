@@ -10,8 +10,8 @@ use super::settings::Settings;
 use crate::guarantee::Guarantee;
 use crate::options::{Durability, Options};
 
-/// If opening HSE in a virtual machine takes longer than this, a note reports it. Without the trap on CPUID, opening
-/// takes 0.1 s.
+/// If opening HSE in a virtual machine takes longer than this, a note reports it. On a machine where the CPUID
+/// instruction does not trap to a hypervisor, opening takes 0.1 s.
 const OPEN_SLOW: Duration = Duration::from_secs(3);
 
 /// The guarantee in HSE's terms, as HSE reports it, because a `kvdb.conf` in the home directory overrides all settings.

@@ -29,7 +29,7 @@ fn load_existing(path: PathBuf, source: &str) -> Result<Api, EngineError> {
         return Err(EngineError::usage(format!("no file {} ({source})", path.display()))
             .hint("name the libhse-3.so that you built"));
     }
-    // If the name had no slash, the loader would search for it elsewhere.
+    // If the path contained no slash, the dynamic loader would search other directories for the library.
     let path = std::path::absolute(&path).unwrap_or(path);
     Api::load(path.as_os_str()).map_err(|error| unusable_library(&path.display().to_string(), &loader_message(&error)))
 }

@@ -11,8 +11,8 @@ use crate::options::Options;
 
 /// Parameters for creating KVSs (`kvs_cparams.c` in 2.1 and 3.0). All other KVS parameters are for opening a KVS.
 const KVS_CREATE: [&str; 6] = ["prefix.length", "prefix.pivot", "suffix.length", "fanout", "kvs_ext01", "kvs_sfx_len"];
-/// Prefixes of HSE's global parameters (`hse_gparams.c`). `perfc.level` exists at every level; here it belongs to the
-/// KVDB.
+/// Prefixes of HSE's global parameters (`hse_gparams.c`). `perfc.level` is not in this list, although it also exists as
+/// a global parameter: it is passed to the KVDB.
 const GLOBAL: [&str; 7] =
     ["logging.", "rest.", "socket.", "vlb_cache_sz", "c0kvs_ccache_sz", "c0kvs_cheap_sz", "workqueue_"];
 

@@ -8,7 +8,7 @@ use crate::cache;
 use crate::error::EngineError;
 use crate::options::Options;
 
-/// Empty if this program was built without the jar.
+/// The embedded jar; empty if this program was built without the jar.
 static EMBEDDED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/loadstone-host.jar"));
 
 /// The path of the jar that the property `jvm.host` names, or of the embedded jar.

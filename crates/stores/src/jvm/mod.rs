@@ -135,7 +135,7 @@ impl Store for Jvm {
     };
     // Bindings block.
     const DRIVE: Drive = Drive::Thread;
-    // This is the stack size of a JVM's own threads.
+    // The stack is as large as the stacks of a JVM's own threads.
     const STACK_BYTES: usize = 1 << 20;
 
     fn open(options: &Options) -> Result<Self, EngineError> {

@@ -182,7 +182,7 @@ impl Drop for JvmSession {
     }
 }
 
-/// Splits a part off the front: a length, followed by that number of bytes.
+/// Splits a part off the front. A part consists of a length and that number of bytes.
 fn part<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let (len, behind) = rest.split_first_chunk::<4>()?;
     let (part, behind) = behind.split_at_checked(u32::from_be_bytes(*len) as usize)?;

@@ -17,7 +17,8 @@ const STALE: [SqlState; 2] = [SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::FE
 pub fn failure_of(error: &tokio_postgres::Error, server: &dyn fmt::Display) -> (Failure, bool) {
     if let Some(answer) = error.as_db_error() {
         let (code, message) = (answer.code(), answer.message());
-        // Not every server sends the untranslated severity. The other severity is in the server's language.
+        // Not every server sends the untranslated severity. Without it, only the severity in the server's language is
+        // known.
         let ends = match answer.parsed_severity() {
             Some(severity) => matches!(severity, Severity::Fatal | Severity::Panic),
             None => matches!(answer.severity(), "FATAL" | "PANIC"),

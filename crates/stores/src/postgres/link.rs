@@ -105,7 +105,8 @@ impl Link {
 
     /// Closes the connection cleanly, but waits for the server no longer than `limit`.
     pub async fn close(mut self, limit: Duration) {
-        // The task ends when the last client is dropped. The remaining parts of this value send nothing.
+        // The connection's task ends when the last client is dropped. Dropping the other fields of this value sends
+        // nothing.
         let driver = std::mem::replace(&mut self.driver, tokio::task::spawn_local(async {}));
         drop(self);
         let _ = Deadline::new(limit).keep_deadline(driver).await;

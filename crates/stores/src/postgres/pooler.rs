@@ -13,8 +13,7 @@ use crate::error::EngineError;
 /// Whether there is a pooler that may use a different server connection for a client's next transaction. A pooler that
 /// then loses the client's prepared statements is refused.
 pub async fn find_pooler(link: &Link, settings: &Settings) -> Result<bool, EngineError> {
-    // If a server has only a single free connection, there is no pooler in front of it, because poolers accept many
-    // clients.
+    // If no second connection can be opened, there is no pooler, because a pooler accepts many clients.
     let Ok(partner) = Link::open(settings).await else { return Ok(false) };
     let mut deadline = Deadline::new(settings.timeout);
     let (own, other) = (&link.client, &partner.client);

@@ -189,7 +189,8 @@ impl PostgresSession {
         let rows_read = self.query(&statement, &[&Param::Text(key), &count]).await?;
         for stored in &rows_read {
             let Some(key) = key_of(layout, stored)? else { continue };
-            // A row is a record or a field of a record. In the second case, the fields of a record follow each other.
+            // A result row contains either a whole record or one field of a record. The rows with the fields of one
+            // record are consecutive.
             let row = if last == Some(key) { rows.last() } else { Some(rows.push(key)) };
             last = Some(key);
             if let Some(row) = row {

@@ -95,7 +95,7 @@ impl Layout {
 }
 
 impl Settings {
-    /// The time limit for connecting to all servers in succession.
+    /// The time limit for trying to connect to all servers, one after the other.
     pub fn connect_limit(&self) -> Duration {
         self.connect_timeout * self.server.iter().len() as u32
     }

@@ -147,7 +147,7 @@ impl Cluster {
     pub fn follow(&self, from: usize, redirection: &Redirection) -> Result<(usize, bool), Failure> {
         let find = |host: &str, port| {
             if host.is_empty() {
-                // The specification for this case: "The same endpoint with the new port".
+                // In the specification, an empty host means "The same endpoint with the new port".
                 let members = self.members.read().unwrap_or_else(PoisonError::into_inner);
                 let own = members[from].settings.server.host().to_owned();
                 drop(members);

@@ -17,7 +17,8 @@ use crate::reconnect::Node;
 use crate::remote::unreachable;
 use crate::tls::{Stream, Tls, explain_close};
 
-/// One page. The reply to a read of a YCSB record fits, and ten thousand such buffers take little memory.
+/// Initial size of the read buffer, in bytes: one page, which holds the reply to a read of a YCSB record. Ten thousand
+/// such buffers take little memory.
 const BUFFER_BYTES: usize = 4 << 10;
 
 /// A connection on which a request can be sent. It is unusable after its first failure, because a late answer would be

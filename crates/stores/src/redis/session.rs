@@ -28,7 +28,7 @@ pub struct RedisSession {
     /// The connections, indexed by the number of the member.
     links: Vec<Link>,
     request: Request,
-    /// A request that is sent after a redirection.
+    /// The buffer for a request that must be preceded by ASKING because of a redirection.
     asking: Request,
     keys: Vec<u8>,
     key_ends: Vec<usize>,
@@ -117,7 +117,7 @@ impl RedisSession {
             Some(open) if open.is_usable(node, losses) => open,
             connection => {
                 *connection = None;
-                // Without a connection, nothing was sent.
+                // If the connection cannot be opened, nothing was sent.
                 let opened = node.connect(open(settings), settings.timeout).await;
                 *generation = node.generation();
                 match opened {
@@ -341,8 +341,8 @@ fn expect_ok(replies: &mut Replies<'_>) -> Result<(), Failure> {
     }
 }
 
-/// The combined outcome of commands that were sent together: the first failure. It is a refusal only if every command
-/// was refused.
+/// Combines the outcomes of commands that were sent together: returns the first failure, if there is one. This failure
+/// is a refusal only if every command was refused.
 fn all_or_in_doubt<const N: usize>(ended: [Result<(), Failure>; N]) -> Result<(), Failure> {
     let refused = ended.iter().all(|outcome| outcome.as_ref().is_err_and(|failure| failure.refused));
     ended.into_iter().collect::<Result<(), Failure>>().map_err(|failure| Failure { refused, ..failure })

@@ -38,7 +38,7 @@ const SETTLE_MAX: Duration = Duration::from_secs(600);
 #[derive(Debug)]
 pub struct RocksDbEngine {
     api: Api,
-    /// Stays loaded for as long as `api` is used.
+    /// The library, which must stay loaded as long as `api` is used.
     _library: Library,
     db: Ptr,
     families: Vec<(String, Ptr)>,

@@ -26,7 +26,8 @@ fn value(n: usize) -> Row {
     row
 }
 
-/// The process that is killed: it inserts from START on, and prints each number.
+/// The process that is killed. It inserts records numbered from START on, and prints the number of each inserted
+/// record.
 pub fn victim<K: KeyValue>(subject: &Subject) {
     let Ok(directory) = std::env::var(DIRECTORY) else {
         return;

@@ -80,7 +80,8 @@ pub fn settling_leaves_every_record<K: KeyValue>(subject: &Subject) {
 
 pub fn bytes_that_are_no_row_are_reported<K: KeyValue>(subject: &Subject) {
     let place = subject.place();
-    // The store is opened once as in the other tests, so that its prerequisites exist.
+    // The store is opened once as in the other tests, so that the files that it needs, such as an unpacked library,
+    // exist.
     open::<K>(&place.options).close().expect("a clean close");
     let engine = K::open(&place.options).expect("the engine below the store");
     engine.put(&mut K::Client::default(), b"foreign", b"not a row").expect("a raw put");

@@ -33,7 +33,7 @@ pub fn record_is_read_after_insert<K: KeyValue>(subject: &Subject) {
     let mut opened = subject.open::<K>();
     assert_eq!(opened.session.insert_row(b"user1", &three()), Status::Ok);
     assert_eq!(opened.session.read_row(b"user1", Projection::All), (Status::Ok, three()));
-    // Keys that are similar to the key must be different keys.
+    // A read of a similar key must not find the record.
     for other in [&b"user"[..], b"user10", b"user1\0", b"User1"] {
         assert_eq!(opened.session.read_row(other, Projection::All).0, Status::NotFound);
     }
@@ -224,7 +224,8 @@ pub fn clients_do_not_disturb_each_other<K: KeyValue>(subject: &Subject) {
             })
         };
         let clients: Vec<_> = (0..CLIENTS).map(spawn).collect();
-        // The end of a thread, which LMDB notices, must precede the end of the store.
+        // All threads must end before the store is closed, because LMDB releases a thread's reader slot when the thread
+        // ends.
         for client in clients {
             client.join().expect("a client without a panic");
         }

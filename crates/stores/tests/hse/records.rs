@@ -244,7 +244,8 @@ fn only_with_durability_each_write_is_synced() {
     }
 }
 
-/// Not a measurement, but as large as one: with a real library, this many records reach the library's caches and files.
+/// With a real library, as many records are written as in a small measurement, so that they reach the library's caches
+/// and files.
 #[test]
 fn many_records_come_back() {
     let on_fake = std::env::var_os(hse_fake::UNDER_TEST).is_none();

@@ -15,19 +15,19 @@ use tokio::task::LocalSet;
 pub struct Subject {
     /// The environment variable that contains the store's properties, such as `redis.host=127.0.0.1 redis.port=6379`.
     pub variable: &'static str,
-    /// Scans return records in byte order of the keys.
+    /// Whether scans return records in byte order of the keys.
     pub ordered: bool,
-    /// The store supports scans.
+    /// Whether the store supports scans.
     pub scans: bool,
-    /// Values may consist of any bytes, not only of text.
+    /// Whether values may consist of any bytes, not only of text.
     pub bytes: bool,
-    /// An update of a missing record is detected.
+    /// Whether an update of a missing record is reported.
     pub tells_missing: bool,
-    /// An insert of a record that already exists is refused, as in SQL.
+    /// Whether an insert of a record that already exists is refused, as in SQL.
     pub refuses_second: bool,
-    /// If a field of a record has no value, it is returned with an empty value.
+    /// Whether a field without a value is returned with an empty value, rather than omitted.
     pub pads: bool,
-    /// The store has tables, which it does not create.
+    /// Whether the store has tables, which it does not create itself.
     pub tables: bool,
     /// The property that limits a wait, in ms, if the store uses only the given address; the store can then be tested
     /// behind a relay. Cassandra uses only this address if its cluster has a single node.

@@ -1,9 +1,9 @@
 //! Receives the packets of a block from a data node.
 //!
 //! System calls account for most of the cost of a read. So each call receives as many bytes as the kernel has. This
-//! takes 0.4 times as much CPU time as one call for each packet of 64 KiB. Because consecutive packets have the same
+//! takes 40 % of the CPU time that one call per packet of 64 KiB would take. Because consecutive packets have the same
 //! size, data is received directly into the caller's buffer, and the bytes between packets into a separate buffer. If a
-//! packet has a different size, the bytes are copied to their places.
+//! packet turns out to have a different size, the received bytes are moved to where they belong.
 
 use std::io::{self, IoSliceMut};
 
@@ -174,15 +174,16 @@ impl BlockReader {
         Ok(filled)
     }
 
-    /// Whether the packet has only whole chunks, and the next chunk or head has not been received completely.
+    /// Whether the next bytes can be received directly into the caller's buffer: the packet has only whole chunks, and
+    /// the next chunk or head has not been received completely.
     fn can_receive_into(&self) -> bool {
         let next = if self.packet > 0 { self.chunk } else { self.size.head };
         let whole = self.size.data > 0 && self.size.data.is_multiple_of(self.chunk) && self.skip == 0;
         whole && self.ready == 0 && self.pending().len() < next && !self.has_other_size()
     }
 
-    /// Whether the next packet has begun and its lengths differ from the lengths of this packet. The next packet may
-    /// already be complete, and shorter than a head of this packet.
+    /// Whether the next packet has begun to arrive and has a different size than this packet. The next packet may be so
+    /// short that it is already complete, although fewer bytes than a head of this packet have arrived.
     fn has_other_size(&self) -> bool {
         let pending = self.pending();
         self.packet == 0 && pending.len() >= LENGTHS && {
@@ -254,8 +255,8 @@ impl BlockReader {
         Ok(compared)
     }
 
-    /// Copies to `received`, in order of arrival, the first `bytes` of the bytes received as heads and data, and then
-    /// the bytes received outside the buffer.
+    /// Copies the bytes that the last call received to `received`, in order of arrival: first the expected heads and
+    /// data, then the bytes received outside the caller's buffer. Only the first `bytes` bytes are copied.
     fn set_aside<'a>(&mut self, expected: impl Iterator<Item = (&'a [u8], &'a [u8])>, beside: usize, bytes: usize) {
         let mut rest = Vec::new();
         for (head, data) in expected {
@@ -360,7 +361,7 @@ impl BlockReader {
         &self.received[self.start..self.end]
     }
 
-    /// Receives until at least `bytes` bytes are available, but no more than `most`.
+    /// Receives until at least `bytes` and at most `most` bytes are available.
     async fn receive_bytes(&mut self, bytes: usize, most: usize) -> io::Result<()> {
         if self.pending().len() >= bytes {
             return Ok(());

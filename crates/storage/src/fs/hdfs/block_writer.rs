@@ -35,7 +35,7 @@ const TIMEOUT_EXTENSION: Duration = if cfg!(test) { Duration::ZERO } else { Dura
 /// Hadoop's first wait for a block to be reported (`dfs.client.block.write.locateFollowingBlock.initial.delay.ms`). The
 /// wait doubles each time.
 const REPORT_PAUSE: Duration = Duration::from_millis(400);
-/// Maximum number of retries before the next block (`dfs.client.block.write.locateFollowingBlock.retries`).
+/// Maximum number of retries when the next block is requested (`dfs.client.block.write.locateFollowingBlock.retries`).
 const NEXT_BLOCK_RETRIES: u32 = 5;
 /// Maximum number of retries when the file is completed: 100 s in total.
 const COMPLETE_RETRIES: u32 = 8;
@@ -108,7 +108,7 @@ impl BlockWriter {
             return Ok(None);
         };
         let created = match create(name_node, path, options).await {
-            // Either the crate does not encounter this failure, or it encounters the failure too and reports it.
+            // `hdfs-native` then tries to create the file, and reports the failure if it encounters it too.
             Err(HdfsError::IOError(_)) => {
                 name_node.give_up();
                 return Ok(None);

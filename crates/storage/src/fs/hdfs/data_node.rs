@@ -29,7 +29,8 @@ impl DataNode {
         loop {
             match self.stream.try_read_vectored(into) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                // Waiting for more bytes (SO_RCVLOWAT) would delay acknowledgements, and with them small packets.
+                // Waiting until more bytes have arrived (SO_RCVLOWAT) would delay TCP acknowledgements, for which the
+                // sender of small packets waits.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     tokio::time::timeout(self.timeout, self.stream.readable()).await??;
                 }

@@ -8,19 +8,19 @@ use log::{LevelFilter, Log, Metadata, Record};
 
 use crate::fs::error::{FsError, FsErrorKind};
 
-/// The target prefix of the crate's log records.
+/// The target prefix of `hdfs-native`'s log records.
 const CRATE: &str = "hdfs_native";
 /// The modules that talk to data nodes. Each of their warnings reports a failed attempt.
 const DATA_NODES: [&str; 2] = ["hdfs_native::hdfs::block_reader", "hdfs_native::hdfs::block_writer"];
-/// Text of the warning about a block with wrong checksums: the crate reports them in no other way.
+/// Text of the warning about a block with wrong checksums: `hdfs-native` reports them in no other way.
 const CHECKSUM: &str = "ChecksumError";
-/// Maximum length of a stored warning, in characters. The crate's records contain full descriptions of data nodes, of
-/// about 600 characters each.
+/// Maximum length of a stored warning, in characters. `hdfs-native`'s records contain full descriptions of data nodes,
+/// of about 600 characters each.
 const WARNING_CHARS: usize = 300;
 
-/// Stores the crate's last warning, because the error `All DataNodes failed` does not state the reason; only the log
-/// does. Also counts warnings about data nodes, because a read or write that then succeeds with another node does not
-/// report the failure.
+/// Stores `hdfs-native`'s last warning, because the error `All DataNodes failed` does not state the reason; only the
+/// log does. Also counts warnings about data nodes, because a read or write that then succeeds with another node does
+/// not report the failure.
 struct Warnings {
     last: Mutex<String>,
     data_nodes: AtomicU64,
@@ -46,7 +46,7 @@ impl Warnings {
     }
 }
 
-/// Records a failure to read from a data node that occurred outside the crate.
+/// Records a failure to read from a data node that occurred outside `hdfs-native`.
 pub(super) fn note_data_node_failure(text: String) {
     WARNINGS.keep_warning(text, true);
 }
@@ -59,7 +59,8 @@ impl Log for Warnings {
     fn log(&self, record: &Record<'_>) {
         if self.enabled(record.metadata()) {
             let text = with_addresses(&record.args().to_string());
-            // The client then opens a new connection: its cache may contain a connection of an executor that has ended.
+            // This warning is ignored, because the client then opens a new connection. A cached connection may belong
+            // to an executor that has ended.
             if text.starts_with("Failed to use cached connection") {
                 return;
             }
@@ -70,7 +71,7 @@ impl Log for Warnings {
     fn flush(&self) {}
 }
 
-/// Stores the crate's warnings from now on.
+/// Stores `hdfs-native`'s warnings from now on.
 pub(super) fn keep_warnings() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -80,7 +81,7 @@ pub(super) fn keep_warnings() {
     });
 }
 
-/// Text from the crate, shortened to one line, with each description of a data node replaced by the node's address.
+/// Text from `hdfs-native`, shortened to one line, with each description of a data node replaced by the node's address.
 fn with_addresses(text: &str) -> String {
     let mut shortened = String::new();
     let mut rest = text;
@@ -97,7 +98,7 @@ fn with_addresses(text: &str) -> String {
     shortened.lines().next().unwrap_or_default().chars().take(WARNING_CHARS).collect()
 }
 
-/// Converts an error of the crate, and adds the action that failed.
+/// Converts an error of `hdfs-native`, and adds the action that failed.
 pub(super) fn action_error(action: &'static str, path: &str, error: &HdfsError) -> FsError {
     let mut kind = match error {
         HdfsError::IOError(error) => return FsError::io(action, path, error),

@@ -1,7 +1,7 @@
 //! HDFS without a JVM. Plain files that are newly written, or read from start to end, are accessed directly; everything
 //! else goes through the crate `hdfs-native`. Replication and block size can be set per file.
 //!
-//! The crate lacks truncate and hflush (its flush is an hsync, which guarantees more).
+//! `hdfs-native` lacks truncate and hflush (its flush is an hsync, which guarantees more).
 
 #![expect(clippy::large_futures, reason = "the client's futures; the executors' stacks are large enough")]
 
@@ -61,10 +61,10 @@ impl Hdfs {
         error::keep_warnings();
         let url = format!("hdfs://{authority}");
         let mut settings = settings.clone();
-        // Hadoop's client replaces a lost node of a block with 3 copies only after an append or a flush. The crate does
-        // so for any block that contains bytes, and fails if there is no fourth node.
+        // Hadoop's client replaces a lost node of a block with 3 copies only after an append or a flush. `hdfs-native`
+        // does so for any block that contains bytes, and fails if there is no fourth node.
         settings.entry(BEST_EFFORT.to_owned()).or_insert_with(|| "true".to_owned());
-        // The user is determined as in the crate (`get_simple_user`) and in Hadoop.
+        // The user is determined as in `hdfs-native` (`get_simple_user`) and in Hadoop.
         let user = std::env::var("HADOOP_USER_NAME").or_else(|_| whoami::username());
         let name_node = Arc::new(NameNode::new(authority, user.unwrap_or_else(|_| "unknown".to_owned()), &settings));
         let built = ClientBuilder::new()

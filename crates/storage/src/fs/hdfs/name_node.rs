@@ -39,7 +39,7 @@ const PROTECTED: [(&str, &str); 3] = [
 /// Default timeout, as in Hadoop (`dfs.client.socket-timeout`), ms.
 const TIMEOUT_MS: u64 = 60_000;
 const NO_LIMIT: Duration = Duration::from_secs(30 * 86_400);
-/// Maximum number of idle connections: one for the client, one for renewing its leases.
+/// Maximum number of idle connections: one for the client's calls, and one for renewing the client's leases.
 const IDLE_MAX: usize = 2;
 
 /// A name node and the idle connections to it.
@@ -97,7 +97,7 @@ impl NameNode {
         let get = |name: &str| settings.get(name).map(String::as_str);
         let plain = PROTECTED.iter().all(|(name, plain)| get(name).is_none_or(|value| value == *plain));
         let timeout = get("dfs.client.socket-timeout").and_then(|value| value.parse().ok()).unwrap_or(TIMEOUT_MS);
-        // The numbers are seeded by the operating system.
+        // The random numbers are seeded by the operating system.
         let random = [(); 2].map(|()| RandomState::new().build_hasher().finish());
         Self {
             authority: authority.to_owned(),
@@ -117,7 +117,7 @@ impl NameNode {
         }
     }
 
-    /// Whether files can be read and written without the crate.
+    /// Whether files can be read and written without `hdfs-native`.
     pub fn is_usable(&self) -> bool {
         self.usable.load(Ordering::Relaxed)
     }
@@ -133,8 +133,8 @@ impl NameNode {
     }
 
     /// Records that all data nodes of a block have failed. If no data node has ever responded, the addresses may be
-    /// unreachable from here, or reachable only with settings from a site file, which the crate reads. In that case no
-    /// further file is accessed directly.
+    /// unreachable from here, or reachable only with settings from a site file, which `hdfs-native` reads. In that case
+    /// no further file is accessed directly.
     pub fn data_nodes_failed(&self) {
         self.usable.fetch_and(self.answered.load(Ordering::Relaxed), Ordering::Relaxed);
     }
@@ -146,7 +146,7 @@ impl NameNode {
     }
 
     /// The blocks of a file; `None` if they cannot be read directly because the file is striped, encrypted or still
-    /// being written. Also `None` after any failure, which the crate then encounters too and reports.
+    /// being written. Also `None` after any failure, which `hdfs-native` then encounters too and reports.
     pub async fn locate_file(&self, path: &str) -> Option<LocatedFile> {
         if !self.is_usable() {
             return None;
@@ -174,7 +174,7 @@ impl NameNode {
         self.defaults.get_or_try_init(ask).await.cloned()
     }
 
-    /// Calls a method of the name node. An exception becomes an [`HdfsError::RPCError`], as in the crate; any other
+    /// Calls a method of the name node. An exception becomes an [`HdfsError::RPCError`], as in `hdfs-native`; any other
     /// failure becomes an [`HdfsError::IOError`].
     ///
     /// A call whose response was lost is repeated with the same number over a new connection. The name node executes it
@@ -203,7 +203,7 @@ impl NameNode {
         drop(idle);
         match answer {
             Ok(message) => Ok(A::decode_length_delimited(message.as_slice()).map_err(io::Error::from)?),
-            // The exception is converted as in the crate (`convert_rpc_error`).
+            // The exception is converted as in `hdfs-native` (`convert_rpc_error`).
             Err((class, message)) => match class.rsplit('.').next() {
                 Some("FileAlreadyExistsException" | "AlreadyBeingCreatedException") => {
                     Err(HdfsError::AlreadyExists(message))

@@ -1,4 +1,5 @@
-//! The connection to the data nodes of a block that is being written. Each node forwards everything to the next node.
+//! The connection through which a block is written to its data nodes: each data node forwards everything to the next
+//! data node.
 
 use std::io::{self, IoSlice};
 use std::os::fd::AsRawFd;
@@ -75,7 +76,8 @@ impl Socket {
             return;
         }
         let packet = heartbeat();
-        // A full socket buffer means that data is being sent; a failed connection is reported to the writer.
+        // Errors are ignored: if the socket's buffer is full, data is being sent, and if the connection has failed, the
+        // writer notices it.
         if let Ok(sent) = self.stream.try_write(&packet) {
             // The remainder of a partially sent packet cannot be sent. The writer then receives no more
             // acknowledgements, and recovers.
@@ -171,7 +173,8 @@ impl Pipeline {
         }
     }
 
-    /// Finds the fault that caused a failure: an acknowledgement that has not been received yet may name the node.
+    /// Finds the cause of a failed connection: an acknowledgement that has not been received yet may name the faulty
+    /// data node.
     async fn fault_behind(&mut self, error: io::Error, packets: &mut Packets) -> PipelineFault {
         if self.wait_for(1).is_err() {
             return error.into();
@@ -188,7 +191,7 @@ impl Pipeline {
         }
     }
 
-    /// Sends the next packets. Returns 0, the number of received bytes.
+    /// Sends the next packets. Receives nothing, so it returns 0 as the number of received bytes.
     async fn send_packets(&mut self, packets: &mut Packets, batch: usize) -> io::Result<usize> {
         let last = packets.is_at_end();
         let (mut slices, used) = packets.next_batch(batch);
@@ -197,7 +200,7 @@ impl Pipeline {
             match self.socket.send_slices(rest, last) {
                 Ok(sent) => IoSlice::advance_slices(&mut rest, sent),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    // Prevents acknowledgements from waking the task.
+                    // While the task waits to send, acknowledgements must not wake it.
                     self.wait_for(RECEIVE_BYTES)?;
                     tokio::time::timeout(self.timeout, self.socket.stream.writable()).await??;
                 }

@@ -2,7 +2,7 @@
 //!
 //! When a file is read from start to end, its blocks are read directly from their data nodes ([`BlockReader`]). The
 //! crate `hdfs-native` handles everything else: striped or encrypted files, protected clusters, files with a block that
-//! has lost all its data nodes, and reads in any other order. The crate has its own retries and errors.
+//! has lost all its data nodes, and reads in any other order. `hdfs-native` has its own retries and errors.
 
 use std::io;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::fs::{AccessHint, OpenOptions, Reader};
 
 /// Waits before new requests to the name node for the location of a block, after all of the block's data nodes have
 /// failed. Hadoop's client makes three such requests (`dfs.client.max.block.acquire.failures`) with the same mean wait
-/// (`DFSInputStream.refetchLocations`); the crate makes none.
+/// (`DFSInputStream.refetchLocations`); `hdfs-native` makes none.
 const READ_RETRY_WAITS: [Duration; 3] =
     [Duration::from_millis(1500), Duration::from_secs(6), Duration::from_millis(10_500)];
 
@@ -40,11 +40,11 @@ pub struct HdfsReader {
     /// The offset of the next byte to receive.
     at: u64,
     direct: Option<DirectReader>,
-    /// The crate's reader of the file, once it has been needed.
+    /// `hdfs-native`'s reader of the file, created when it is first needed.
     file: Option<FileReader>,
-    /// The packets that follow `rest`, up to the end of the file.
+    /// The stream of packets that `hdfs-native` delivers after the bytes in `rest`, up to the end of the file.
     stream: Option<BoxStream<'static, Result<Bytes, HdfsError>>>,
-    /// Bytes received from the crate but not requested yet.
+    /// Bytes received from `hdfs-native` but not requested yet.
     rest: Bytes,
     buffer: Vec<u8>,
     /// Number of repeated requests to the name node.
@@ -91,7 +91,7 @@ impl HdfsReader {
         Ok(reader)
     }
 
-    /// Opens the file through the crate, which requests its blocks from the name node.
+    /// Opens the file through `hdfs-native`, which requests its blocks from the name node.
     async fn open_by_crate(&mut self) -> Result<FileReader, FsError> {
         self.client.read(&self.path).await.map_err(|error| self.action_error("open", &error))
     }
@@ -107,7 +107,8 @@ impl HdfsReader {
         Ok(file)
     }
 
-    /// The next packet of the bytes before `end`. After a data node error, the locations are requested again.
+    /// Returns the next packet of the bytes from the current offset to `end`. After an error of the data nodes, the
+    /// block locations are requested again.
     async fn next_packet(&mut self, end: u64) -> Result<Option<Bytes>, FsError> {
         let mut waits = READ_RETRY_WAITS.into_iter();
         loop {
@@ -277,7 +278,7 @@ mod tests {
     use crate::fs::hdfs::name_node::tests::serve;
     use crate::fs::hdfs::scripted_data_node::Script;
 
-    /// A file of two blocks on scripted servers, which reply to the crate that the file does not exist.
+    /// A file of two blocks on scripted servers, which reply to `hdfs-native` that the file does not exist.
     async fn file(first: Script, second: Script) -> (Vec<u8>, HdfsReader) {
         let content = [first.content.clone(), second.content.clone()].concat();
         let end_of_first = first.content.len() as u64;

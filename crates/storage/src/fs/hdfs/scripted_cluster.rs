@@ -91,7 +91,8 @@ pub struct State {
     pub wrong: VecDeque<Wrong>,
     /// Number of bytes of acknowledgements per send.
     pub piece: usize,
-    /// Number of times that the name node still reports the file as incomplete, and a block as not yet replicated.
+    /// Number of times that the name node first replies that the file is not complete (`not_complete`), or that a block
+    /// is not replicated yet (`not_reported`).
     pub not_complete: usize,
     pub not_reported: usize,
     /// The exception that each method throws, as class and text.
@@ -100,7 +101,7 @@ pub struct State {
     pub calls: Vec<String>,
     /// Number of calls that each connection to the name node answers before it is closed.
     pub calls_per_connection: usize,
-    /// Whether the name node then executes one more call without answering it.
+    /// Whether the name node executes one more call without answering it before it closes a connection.
     pub answers_lost: bool,
     pub answers: BTreeMap<(Vec<u8>, i32), Answer>,
     pub heartbeats: usize,
@@ -148,7 +149,7 @@ impl Cluster {
         self.state.lock().unwrap()
     }
 
-    /// Panics with the state locked unless `holds`: the poisoned lock then fails the test.
+    /// Panics while the state is locked, unless `holds` is true. This poisons the lock, so the test fails as well.
     fn check(&self, holds: bool) {
         let _state = self.state();
         assert!(holds);
@@ -199,7 +200,7 @@ impl Cluster {
     }
 
     async fn serve_pipeline(self, first: usize, mut client: TcpStream) -> io::Result<()> {
-        // Data nodes do the same (`dfs.data.transfer.server.tcpnodelay`).
+        // Real data nodes set this option as well (`dfs.data.transfer.server.tcpnodelay`).
         client.set_nodelay(true)?;
         let mut operation = [0; 3];
         client.read_exact(&mut operation).await?;
@@ -412,7 +413,7 @@ impl State {
                 self.complete = done;
                 Completed { done }.encode_length_delimited_to_vec()
             }
-            // The crate sees an empty file.
+            // `hdfs-native` sees an empty file.
             "getFileInfo" => {
                 let status = FileStatus { id: Some(self.file), ..FileStatus::default() };
                 Created { status: Some(status) }.encode_length_delimited_to_vec()
@@ -439,7 +440,8 @@ impl State {
         Ok(block)
     }
 
-    /// Checks that the last block is complete on the data nodes that the name node knows, as its writer claims.
+    /// Checks the writer's claim that the last block is complete on all data nodes that the name node lists for the
+    /// block.
     fn check_last(&mut self, last: Option<&ExtendedBlock>) {
         let Some(known) = self.blocks.last_mut() else { return assert_eq!(last, None) };
         let last = last.unwrap();
@@ -453,7 +455,7 @@ impl State {
         }
     }
 
-    /// The content of the file on the data nodes that the name node knows; `None` if the copies differ.
+    /// The content of the file on the data nodes that the name node lists for its blocks; `None` if the copies differ.
     pub fn content(&self) -> Option<Vec<u8>> {
         let mut content = Vec::new();
         for block in &self.blocks {

@@ -95,7 +95,7 @@ impl Script {
         tokio::spawn(async move {
             loop {
                 let (mut client, _) = server.accept().await.unwrap();
-                // Without this, each small piece may wait for a delayed acknowledgement.
+                // Without TCP_NODELAY, each small piece may wait for a delayed acknowledgement.
                 client.set_nodelay(true).unwrap();
                 let mut version = [0; 3];
                 while client.read_exact(&mut version).await.is_ok() {

@@ -117,7 +117,7 @@ messages! {
 /// The reason for setting up a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
 pub(super) enum PipelineStage {
-    /// This client never appends, but the encoding requires a value of zero.
+    /// Never sent, because this client does not append; but the encoding requires a value of zero.
     Append = 0,
     /// The pipeline of a block failed, and packets are sent again.
     StreamingRecovery = 3,

@@ -174,13 +174,13 @@ async fn sync_reaches_all_copies_and_readers() {
 
 #[tokio::test]
 async fn durable_file_syncs_each_complete_block() {
-    // The data is synced, and then the directory of the block.
+    // For each block, a data node syncs twice: the data, and then the directory that contains it.
     for (sync_blocks, syncs) in [(true, 2), (false, 0)] {
         let cluster = Cluster::start(2, State::new(&[])).await;
         let hdfs = Hdfs::new(&cluster.authority, &BTreeMap::new()).unwrap();
         let options = CreateOptions { block_bytes: Some(100_000), sync_blocks, ..CreateOptions::default() };
         let mut writer = hdfs.create("/a", &options).await.unwrap();
-        // The second block is completed within a buffer, and the third when the file is completed.
+        // The second block ends in the middle of a buffer, and the third block ends when the file is completed.
         write_content(&mut writer, &bytes_of(250_000), 50_000 + 70_000).await.unwrap();
         let state = cluster.state();
         assert_eq!(state.replicas.len(), 6);
@@ -272,7 +272,7 @@ async fn crate_writes_striped_and_encrypted_files() {
         let calls = cluster.state().calls.clone();
         let expected: &[&str] = if striped { &["create", "delete"] } else { &["create"] };
         assert_eq!(calls[1..=expected.len()], *expected);
-        // The remaining calls are made by the crate.
+        // The remaining calls are made by `hdfs-native`.
         assert!(calls[1 + expected.len()..].contains(&"create".to_owned()), "{calls:?}");
     }
 }
@@ -285,7 +285,7 @@ async fn loss_of_all_data_nodes_fails_the_file() {
     let content = bytes_of(400_000);
     let mut writer = create_file(&cluster, 100_000).await.1.unwrap();
     let error = write_content(&mut writer, &content, 150_000).await.unwrap_err();
-    // The crate finds an empty file on the servers.
+    // `hdfs-native` finds an empty file on the servers.
     assert_eq!((error.kind, writer.position(), writer.retry_count()), (FsErrorKind::Rewound, 0, 1), "{error}");
     assert!(super::data_node_failures() >= before + 2);
     let state = cluster.state();

@@ -28,7 +28,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(500);
 const SENT_BYTES: usize = 16 << 20;
 
 /// Whether a file can be continued after this error: its data nodes were lost, or have not yet reported an earlier
-/// block. When a block is started, the crate retries in neither case; Hadoop's client waits for the report.
+/// block. When a block is started, `hdfs-native` retries in neither case; Hadoop's client waits for the report.
 fn is_resumable(error: &HdfsError) -> bool {
     match error {
         HdfsError::IOError(_) | HdfsError::DataTransferError(_) => true,
@@ -43,7 +43,7 @@ pub struct HdfsWriter {
     direct: Option<BlockWriter>,
     /// The name node of a file that was written directly, and the file's number there.
     identity: Option<(Arc<NameNode>, u64)>,
-    /// The crate's writer of the file. A file without any writer cannot be recovered from a failure.
+    /// `hdfs-native`'s writer of the file. A file without any writer cannot be recovered from a failure.
     file: Option<FileWriter>,
     path: String,
     at: u64,
@@ -103,7 +103,7 @@ impl HdfsWriter {
         })
     }
 
-    /// Hands over to the crate a file whose data nodes were lost, together with the unwritten part of a buffer.
+    /// Hands over to `hdfs-native` a file whose data nodes were lost, together with the unwritten part of a buffer.
     async fn hand_over(&mut self, action: &'static str, buffer: &Bytes, error: HdfsError) -> Result<(), FsError> {
         self.direct = None;
         if is_resumable(&error) {
@@ -247,7 +247,8 @@ impl Writer for HdfsWriter {
             let Err(error) = direct.flush(false).await else { return Ok(()) };
             self.hand_over("flush", &Bytes::new(), error).await?;
         }
-        // The crate has no hflush. Bytes that were handed over to the crate are synced instead, which guarantees more.
+        // `hdfs-native` has no hflush. Bytes that were handed over to `hdfs-native` are synced instead, which
+        // guarantees more.
         if self.retries > 0 {
             return self.sync().await;
         }

@@ -72,7 +72,7 @@ impl DerefMut for Pooled {
     }
 }
 
-/// The first `bytes` bytes of a buffer, which is replaced if it is too small.
+/// Returns the first `bytes` bytes of a buffer. A buffer that is too small is replaced first.
 pub fn resize_buffer(buffer: &mut Option<AlignedBuffer>, bytes: usize) -> Result<&mut [u8], FsError> {
     let own = match buffer.take() {
         Some(own) if own.len() >= bytes => own,

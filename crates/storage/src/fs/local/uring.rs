@@ -57,7 +57,7 @@ impl std::fmt::Debug for Ring {
     }
 }
 
-/// An error and its offset.
+/// An error, preceded by the offset in the file at which it occurred.
 pub type Failed = (u64, io::Error);
 
 impl Ring {
@@ -120,7 +120,7 @@ impl Ring {
         self.slots[slot] = BufferSlot::Busy { write: true, offset, bytes, done: 0 };
         self.busy += 1;
         self.push_request(file, slot).map_err(|error| (offset, error))?;
-        // A single buffer leaves nothing to overlap.
+        // With a single buffer, the write cannot overlap with the filling of another buffer.
         if self.depth() == 1 { self.wait_for_completion(file) } else { Ok(()) }
     }
 
