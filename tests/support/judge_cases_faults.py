@@ -128,6 +128,20 @@ CASES = [
         "6,000 operations failed during the kill of node-2, the first: Unavailable: Cannot achieve consistency level"
         " TWO; 127.0.0.2:9042 was considered down from 41.0 s to 61.5 s",
     ),
+    Case(
+        "fault-errors",
+        "the statuses of the failures, the most frequent first",
+        experiment(
+            both(
+                with_fault(),
+                set_figures(
+                    during__failed__unavailable=2000, during__failed__timeout=4000, returning__failed__timeout=0
+                ),
+            )
+        ),
+        NOTE,
+        "6,000 operations failed during the kill of node-2 (4,000 timeout, 2,000 unavailable)",
+    ),
     Case("server-events", "quoted with the failures", experiment(both(with_fault(), note_stall))),
     *(Case(check, "a sound trial", SOUND) for check in ("fault-missed", "not-lifted", "bystander-hit")),
     *(Case(check, "a sound trial", SOUND) for check in ("before-unsteady", "not-recovered", "hidden-retries")),
@@ -339,7 +353,7 @@ CASES = [
         experiment(ledger(lost_allowed=19, oldest=94e6)),
         NOTE,
         "19 of 50,000 acknowledged writes are lost, the oldest at least 94.0 ms old; cassandra, commit log `periodic`,"
-        " `periodic`, mapped (default), one acknowledging replica allows the loss of the last 100 ms",
+        " mapped (default), one acknowledging replica allows the loss of the last 100 ms",
     ),
     Case(
         "stale",
