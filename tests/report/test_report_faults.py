@@ -169,6 +169,9 @@ def test_instants_after_the_window_are_in_the_caption() -> None:
     assert re.search(r"After the end of the window: .* ready at ", chart.caption)
     rows = [row for panel in chart.panels for data in panel.spec["datasets"].values() for row in data]
     assert not any(row.get("label") == "ready" for row in rows)
+    for panel in chart.panels:
+        marks = [row["row"] for data in panel.spec["datasets"].values() for row in data if "label" in row]
+        assert len(set(marks)) == len(marks)
 
 
 @pytest.mark.parametrize("repeat", [1, 4])

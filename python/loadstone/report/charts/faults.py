@@ -254,9 +254,9 @@ def band_layer(band: list[Row], scale: alt.Scale, axis: alt.Axis) -> alt.Chart:
 
 
 def mark_layers(marks: list[Row], scale: alt.Scale, axis: alt.Axis) -> tuple[alt.Chart, ...]:
-    """A line for each instant; the labels are in three rows, so that close instants stay legible."""
+    """A line for each instant; each label has a separate row, so that close instants stay legible."""
     for number, mark in enumerate(marks):
-        mark["row"] = 4 + 13 * (number % 3)
+        mark["row"] = 4 + 13 * number
     base = plot(marks).encode(
         x=alt.X("seconds:Q", scale=scale, axis=axis), tooltip=figure.tooltip(label="instant", at="after")
     )
