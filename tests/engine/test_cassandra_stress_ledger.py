@@ -82,7 +82,7 @@ def test_missing_rows_of_the_warmup_are_not_counted(ledger: Ledger) -> None:
     assert 50 < sent <= 100
 
 
-# Two rounds over 20 partitions by one client, so an execution has the number of its operation.
+# Two rounds over 20 partitions by one client, so executions and operations have the same numbers.
 ROUNDS = "write n=40 no-warmup -pop seq=1..20 -errors retries=0 ignore -rate threads=1"
 
 

@@ -89,8 +89,7 @@ def measure(program: Path, kind: Any, seconds: float, clients: int, **changes: A
 
 
 def clients_were_idle(run: Outage) -> bool:
-    """Whether almost no refused operation waited for a client, as when a pause after one operation does not delay
-    another.
+    """Whether almost no refused operation waited for a client: a pause after one operation then delays no other.
 
     On a busy host, some operations wait for a processor.
     """
@@ -105,7 +104,7 @@ def measure_on_time(
     is_on_time: Callable[[Outage], bool] = lambda _: True,
     **changes: Any,
 ) -> Outage:
-    """The first of up to five trials without late operations or a stall, which would measure the host's processors.
+    """Returns the first of up to five trials that no stall of the host disturbed, or else the fifth.
 
     On a busy host, many clients may not even connect within the timeout of an operation.
     """
@@ -232,7 +231,7 @@ def test_refusals_fail_what_is_due_whatever_the_clients(program: Path, clients: 
     assert failed == run.summary.failures
     check_refusals(run.summary, run.intervals, run.server, clients, SLACK_SHARE, logs_in=False)
     assert clients_were_idle(run)
-    # One attempt per client after the outage.
+    # After the outage, each client needs one attempt to connect.
     connecting = run.summary.connection_attempts
     assert connecting is not None
     assert connecting.attempted <= connecting.failed + clients + SLACK

@@ -432,7 +432,7 @@ def test_a_printed_spec_runs_the_same_trial(engine: Engine) -> None:
     assert list(engine.home.iterdir()) == []
     spec = json.loads(result.out)
     assert (spec["spec"], spec["phase"], spec["seed"], spec["clients"]) == (2, "load", 9, 3)
-    # Nothing follows the spec and the pipe closes: there is no lease to lose.
+    # The spec sets no lease, so the trial continues although its input ends after the spec.
     done = subprocess.run(
         [engine.program, "trial"], input=result.out, capture_output=True, text=True, cwd=engine.home, timeout=30
     )

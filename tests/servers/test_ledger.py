@@ -16,7 +16,7 @@ from scripted_redis import OOM, FakeRedis
 from scripted_relay import Fault
 from ycsb_support import USAGE, read_refusal
 
-# The maximum number of kills before a server that may lose writes has lost one.
+# The maximum number of kills until a server that may lose writes must have lost one.
 KILLS_MAX = 20
 
 

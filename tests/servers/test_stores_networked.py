@@ -46,7 +46,7 @@ def store_server(request: pytest.FixtureRequest) -> Iterator[Served]:
 
 
 def leave_to_soak(*names: str) -> pytest.MarkDecorator:
-    """All stores. The named stores, whose driver or fault is covered by other tests, are tested only by `make soak`."""
+    """Tests all stores; the named stores, whose driver or fault other tests cover, only in `make soak`."""
     stores = [pytest.param(store, id=store.name, marks=[pytest.mark.soak] * (store.name in names)) for store in STORES]
     return pytest.mark.parametrize("store_server", stores, indirect=True)
 

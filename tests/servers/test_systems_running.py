@@ -272,7 +272,7 @@ def test_pids_of_another_boot_mean_nothing(tiny: Tiny, bystander: subprocess.Pop
     os.kill(document["started"][0]["pid"], signal.SIGKILL)
     result = process.read_process(bystander.pid)
     assert result is not None
-    # The same pid and age, by chance.
+    # After a reboot, another process could have the same pid and start time by chance.
     document["started"][0] |= {"pid": bystander.pid, "started_ticks": result.start_ticks}
     document["boot"] = "another"
     tiny.state.write_text(json.dumps(document))

@@ -63,7 +63,7 @@ LEDGER = {
 
 
 def with_fault(fault: FaultRecord = KILL, line: tuple[float, int] = (0.95, 14), bound: str = "") -> Change:
-    """A trial at a rate with one fault and its figures; `line` has the number of windows before the fault."""
+    """A trial at a rate with one fault; `line` is the value of `recovered.line` and its number of windows."""
 
     def add(trial: TrialResult) -> TrialResult:
         measured = {metric: value(metric, figure) for metric, figure in {**FIGURES, **LEDGER}.items()}

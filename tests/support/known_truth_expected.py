@@ -107,7 +107,8 @@ class Expectation:
 
     text: str
     holds: Callable[[Judged], bool]
-    # The subject: `claim` and `verdict` of the comparison, `curve` and `whole` of the experiment.
+    # The parts of the judgement that it concerns: `claim`, `verdict` (of the comparison), `curve`, `whole`
+    # (experiment).
     about: tuple[str, ...] = ()
 
 
@@ -171,14 +172,14 @@ def favours(system: Scalar) -> Expectation:
 
 
 def expect_no_claim() -> Expectation:
-    """Neither side wins, and they are not called equal."""
+    """Expects that neither side wins, and that the sides are not called equal."""
     return Expectation(
         "no claim", lambda judged: judged.winner is None and judged.claim not in ("same", "slight"), CLAIM
     )
 
 
 def expect_no_win(system: Scalar) -> Expectation:
-    """This side does not win."""
+    """Expects that this side does not win."""
     return Expectation(f"{system} does not win", lambda judged: judged.winner != system, CLAIM)
 
 
@@ -205,7 +206,7 @@ def unsure() -> Expectation:
 
 
 def expect_no_valid_win(system: str) -> Expectation:
-    """This side does not win by a valid comparison."""
+    """Expects that no valid comparison shows a win for this side."""
     return Expectation(
         f"no valid claim for {system}",
         lambda judged: (
@@ -216,7 +217,7 @@ def expect_no_valid_win(system: str) -> Expectation:
 
 
 def trusts_less() -> Expectation:
-    """A check that could not run has not passed: the verdict counts the checks that ran, or is not valid."""
+    """Expects a verdict that is not valid, or that states how many checks ran."""
     return Expectation(
         "not valid, or valid with the number of checks that ran",
         lambda judged: str(judged.judgement.verdict) != "valid" or "checks ran" in judged.text,
@@ -274,7 +275,7 @@ def expect_refusal(*former: str) -> Expectation:
 
 
 def absent() -> Expectation:
-    """No such comparison; the verdict of the experiment then counts."""
+    """Expects that there is no such comparison; the verdict of the experiment then counts."""
     return Expectation("no comparison", lambda judged: judged.comparison is None, ("curve",))
 
 
@@ -293,7 +294,7 @@ def too_few() -> Expectation:
 
 
 def verdict(*names: str) -> Expectation:
-    """The verdict of the comparison."""
+    """Expects one of these verdicts on the comparison."""
     return Expectation(
         f"verdict {' or '.join(names)}",
         lambda judged: judged.comparison is not None and str(judged.comparison.verdict) in names,
@@ -302,7 +303,7 @@ def verdict(*names: str) -> Expectation:
 
 
 def expect_overall(*names: str) -> Expectation:
-    """The verdict of the whole experiment, as docs/guides/reading-a-report.md defines it."""
+    """Expects one of these verdicts on the whole experiment (docs/guides/reading-a-report.md)."""
     return Expectation(
         f"verdict of the whole {' or '.join(names)}",
         lambda judged: str(judged.judgement.verdict) in names,
@@ -311,7 +312,7 @@ def expect_overall(*names: str) -> Expectation:
 
 
 def fires(check: str, *severities: str) -> Expectation:
-    """A check fires, by its present or a former name, with one of these severities or with any."""
+    """Expects that a check, given by its present or a former name, fires with one of these severities (none: any)."""
     check = RENAMED.get(check, check)
     return Expectation(
         f"{check} fires {' or '.join(severities)}".strip(),
@@ -320,13 +321,13 @@ def fires(check: str, *severities: str) -> Expectation:
 
 
 def silent(check: str) -> Expectation:
-    """A check does not fire."""
+    """Expects that a check does not fire."""
     check = RENAMED.get(check, check)
     return Expectation(f"{check} is silent", lambda judged: check not in judged.firing_checks)
 
 
 def says(pattern: str, about: tuple[str, ...] = ()) -> Expectation:
-    """The text for users matches this pattern."""
+    """Expects that the text for users matches this pattern."""
     return Expectation(f"says {pattern!r}", lambda judged: re.search(pattern, judged.text) is not None, about)
 
 

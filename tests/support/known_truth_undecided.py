@@ -48,7 +48,7 @@ FLAT = {"first": 1000.0, "second": 1000.0}
 TWICE = {"rocksdb": 1000.0, "lmdb": 2000.0}
 TEN = {"rocksdb": 1000.0, "lmdb": 10_000.0}
 DEVICE_READS = ("device.reads", "device.read", "device.read_per_operation")
-# "it would take n = 22", "n >= 22 repeats", "22 repeats": the wording is free, the number is not.
+# Matches a number of required repeats in any wording: "it would take n = 22", "n >= 22 repeats", "22 repeats".
 N_IT_WOULD_TAKE = r"n ?[≥=>]+ ?[1-9]\d+|[1-9]\d+ (repeats|blocks) (would|\(\d)|would take"
 
 
@@ -204,7 +204,7 @@ UNDECIDED = [
     Case(
         "repeats stopped at the only evaluation with a narrow interval",
         narrow_at_one_look,
-        # Either name is correct: the repeats are missing, or the interval was not reached.
+        # Either of two checks may fire: repeats are missing, or the interval is wider than requested.
         (verdict("suspect"), favours("lmdb")),
     ),
     # Few repeats.

@@ -34,8 +34,8 @@ SET_OF_TEXT, MAP_OF_TEXT = (0x0022, TEXT), (0x0021, TEXT, TEXT)
 Type = int | tuple[int, ...]
 Column = tuple[str, Type]
 Message = tuple[int, bytes]
-# `close`, `reset`, `half` (half an answer, then the end), `silence`, `stray` (preceded by an answer to nothing),
-# `twice`, `warned` (the answer has a warning) and `corrupt` (its last byte is changed).
+# `close`, `reset`, `half` (half an answer, then the end), `silence`, `stray` (preceded by an answer that belongs to no
+# request), `twice`, `warned` (the answer has a warning) and `corrupt` (its last byte is changed).
 Answer = Message | str | None
 NAMES = [f"C{at}" for at in range(5)]
 # The name of the partition key in predefined statements, and in statements of profiles.

@@ -328,7 +328,7 @@ def test_unanswered_operations_are_outage_and_infinite() -> None:
 
 
 def check_schedule(seed: int, *, has_latencies: bool) -> None:
-    """Draws a schedule; the figures equal sums over its operations."""
+    """Draws a random schedule of faults, and checks that the figures equal sums over its operations."""
     draw = random.Random(seed)
     seconds, rate = draw.randint(22, 25), draw.choice((10, 20))
     order_ns = draw.randrange(12 * SECOND, 14 * SECOND)

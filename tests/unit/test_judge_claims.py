@@ -207,7 +207,7 @@ def test_errors_in_one_trial_permit_a_clear_answer() -> None:
 
 
 def test_errors_in_one_trial_refuse_dependent_claims() -> None:
-    # A single block of seven makes the difference.
+    # The claim depends on a single block of seven.
     def change_trial(trial: TrialResult) -> TrialResult:
         if trial.config["system"] == "lmdb" and trial.repeat == 3:
             return set_figures(throughput=900, errors=90_000)(trial)

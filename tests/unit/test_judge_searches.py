@@ -128,7 +128,7 @@ def test_permitted_errors_of_a_trial_are_still_reported() -> None:
 
 
 def test_two_conditions_on_errors_have_a_figure_each() -> None:
-    # A small share, but more than ten.
+    # 20 errors: a small share, but more than the allowed ten.
     such_that = "errors < 10 and errors < 1%"
     result = run_search(such_that, set_figures(errors=20))
     assert result.outcome is not None
@@ -138,7 +138,7 @@ def test_two_conditions_on_errors_have_a_figure_each() -> None:
     )
     assert rows(result)[0][2:4] == ("20", "0.02 %")
     assert outcome(such_that, set_figures(errors=9)).kind == "beyond"
-    # Few, but more than 0.1 percent.
+    # 900 errors: fewer than the allowed 1,000, but more than 0.1 %.
     assert outcome("errors < 1000 and errors < 0.1%", set_figures(errors=900)).kind == "below"
 
 

@@ -22,7 +22,7 @@ QUIET = (1.0, 1.001, 0.999)
 def run_search(
     rule: Rule, draw: Callable[[float, int], ProbeSample], tried: Sequence[float] = ()
 ) -> tuple[SearchOutcome, list[float]]:
-    """Runs a search to its end; returns it with the loads in the order of their first request.
+    """Runs a search to its end; returns its outcome, and the loads in the order in which they were first requested.
 
     `tried`: loads with three earlier trials.
     """

@@ -93,7 +93,7 @@ def test_bias_does_not_shrink_with_repeats() -> None:
 @pytest.mark.parametrize(("repeats", "tests"), [(6, 1), (24, 1), (6, 10), (24, 10)])
 def test_detectable_difference_is_shown_in_four_fifths(repeats: int, tests: int) -> None:
     draws, spread, runs = np.random.default_rng(7), 0.1, 2000
-    # The half-width that six blocks with this spread have on average.
+    # The average half-width of the interval for six blocks with this spread.
     half = float(stats.t.isf(ALPHA / 2, 5)) * spread / math.sqrt(6)
     difference = math.log1p(detectable_difference([(0.0, half)], 6, repeats, tests))
     hits = 0
