@@ -321,7 +321,7 @@ def load_store(tmp_path: Path, engine_variable: None) -> Callable[[str], Path | 
 
 def dump(engine: Engine, store: str = "rocksdb", directory: str = "db", *more: str) -> dict[str, dict[str, str]]:
     """Every record of a store, read through the shell."""
-    # The shell ignores counts.
+    # The shell ignores these counts.
     counts = "recordcount=1 operationcount=1"
     result = engine(f"shell {store} {store}.dir={directory} {counts}", *more, stdin="scan ! 1000000\n")
     assert result.out.startswith("Return code: OK\n")

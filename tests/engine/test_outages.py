@@ -29,10 +29,10 @@ from window_support import HEADWAY_NS, SLACK, check_refusals, sums, unix_less_mo
 PER_SECOND = 500
 # The time before the outage, and the time after it.
 BEFORE, AFTER = 0.5, 2.0
-# Refusals need no timeout; on a busy host, answers take a long time.
+# Refused operations do not wait for the timeout, so it can allow for slow answers on a busy host.
 TIMEOUT_MS = {"gone": 10_000, "mute": 400}
 UPDATES = {"read": 0, "update": 1, "insert": 0, "scan": 0, "read_modify_write": 0, "delete": 0}
-# The tolerance for a busy host, as a share of the operations.
+# The share of the operations that may deviate on a busy host.
 SLACK_SHARE = 0.03
 # The share of late operations on an idle host: timers fire up to 2 ms late, and in a long silence these delays add up.
 LATE_SHARE = 0.02

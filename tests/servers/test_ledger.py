@@ -24,7 +24,7 @@ def test_a_store_that_lives_has_lost_nothing(engine: Engine) -> None:
     lmdb = Proof(engine, "lmdb", ("lmdb.dir=data",))
     lmdb.load()
     line = lmdb.line(
-        # At a rate, because the order of close consecutive writes is unknown.
+        # The rate separates consecutive writes, because the order of writes close in time is unknown.
         "operationcount=20000",
         "target=10000",
         "updateproportion=0.4",
@@ -197,7 +197,7 @@ def test_dropped_update_is_named(engine: Engine) -> None:
 
 
 def run_on_fake(engine: Engine, server: FakeRedis) -> Proof:
-    """Runs on a small Redis that refuses requests according to a script."""
+    """Several runs on a small Redis, which refuses requests according to a script."""
     return Proof(engine, "redis", ("redis.host=127.0.0.1", f"redis.port={server.port}", "redis.timeout=10000"))
 
 

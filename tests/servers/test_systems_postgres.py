@@ -98,7 +98,7 @@ def test_statement_timeouts_keep_their_connections(server: Up, start: Start) -> 
     ask(server, "BEGIN; LOCK TABLE usertable; SELECT pg_sleep(0.5); COMMIT")
     engine.succeed(1000)
     assert ask(server, connections) == before
-    # Both clients wait in a read: a session that is terminated between two reads fails none.
+    # The lock makes both clients wait in a read, because a session that ends between two reads fails no read.
     end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'loadstone'"
     ask(server, f"BEGIN; LOCK TABLE usertable; SELECT pg_sleep(0.05); {end}; COMMIT")
     engine.succeed(1000)

@@ -106,7 +106,7 @@ def stress(name: str, rate: int, p99_ms: float, errors: int) -> ResultSet:
 
 
 def failing_tools(slow: ResultSet, fast: ResultSet, metric: str = P99) -> ResultSet:
-    """A figure from the logs of two tools. The file allows 10 % of the operations to fail."""
+    """Compares a figure from the logs of two tools; the question allows 10 % of the operations to fail."""
     joined = compare_files(slow, fast, metric)
     allowing = asking(by=joined.comparison_dimension, metrics=(metric,), checks={"errors": {"share": 0.1}})
     return replace(joined, question=allowing, own={})
@@ -166,7 +166,7 @@ def price_durability(by: str, rates: Mapping[tuple[str, str], float]) -> ResultS
 
 
 def sweep_rates() -> ResultSet:
-    """Six rates; both sides reach the lower rates, one with half the tail, and neither reaches the highest."""
+    """Six rates; both sides reach the lower rates, lmdb with half the p99; neither side reaches the highest rate."""
     results: list[TrialResult] = []
     minutes = {}
     for rate in (100, 200, 400, 600, 800, 1000):
@@ -185,7 +185,7 @@ def sweep_rates() -> ResultSet:
 
 
 def run_at_rate(rate: int) -> Callable[[str, int, float], TrialResult]:
-    """A rate that is reached; the side's speed determines its latency."""
+    """Trials that reach the rate; the speed of a side determines its latency."""
     return lambda system, block, speed: trial(system, block, rate, target=rate, mean_ns=10 * MS * 1000 / speed)
 
 

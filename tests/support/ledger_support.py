@@ -79,12 +79,12 @@ class Proof:
         assert result.returns("INSERT") == {"OK": RECORDS}
 
     def line(self, *more: str, clients: int = 8) -> tuple[str, ...]:
-        """A run with a new ledger."""
+        """The command line of a run with a new ledger."""
         self.runs.append(f"ledger-{len(self.runs)}")
         return (f"run {self.store} {WORK} -threads {clients} ledger={self.runs[-1]}", *self.properties, *more)
 
     def judge(self, line: tuple[str, ...], *more: str) -> Verdict:
-        """Reads back the writes of a run of this line."""
+        """Reads back the writes of the run with this command line."""
         spec = self.engine.home / f"{self.runs[-1]}.json"
         spec.write_text(self.engine(*line, "--print-spec").out)
         done = subprocess.run(

@@ -68,7 +68,7 @@ MEANS = {"plain": 1031.24, "tuned": 1126.54}
 
 
 def share_logs() -> ResultSet:
-    """Five of the six logs of one side are also logs of the other."""
+    """Five of the six logs of one side are also logs of the other side."""
     slow = ycsb(1000, "a")
     return logs(slow, [*slow[:5], *ycsb(1300, "b", n=1)], known=KNOWN)
 
@@ -106,7 +106,7 @@ def device_against_cache() -> ResultSet:
 
 
 def bytes_per_read() -> ResultSet:
-    """Reads of one side return 1,000 bytes, reads of the other 100."""
+    """Reads of one side return 1,000 bytes, reads of the other side 100 bytes."""
 
     def short(trial_of: TrialResult) -> TrialResult:
         returned = figure("returned", 100 * trial_of.values["operations"].value, 60_000)

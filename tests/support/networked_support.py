@@ -159,6 +159,6 @@ class Served:
         assert result.returns("INSERT") == {"OK": RECORDS}
 
     def run(self, seconds: int, *more: str) -> tuple[str, ...]:
-        """A run of workload A of this duration."""
+        """The command line of a run of workload A of this duration."""
         line = f"run {self.store.name} -P workloads/workloada recordcount={RECORDS} dataintegrity=true operationcount=0"
         return (f"{line} maxexecutiontime={seconds} -threads {CLIENTS}", *self.arguments(), *more)

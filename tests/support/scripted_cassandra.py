@@ -124,12 +124,12 @@ class Statement:
 
     @property
     def markers(self) -> list[str]:
-        """The column of each marker."""
+        """The column of each bind marker (`?`)."""
         return re.findall(r'"?(\w+)"?\s*=\s*(?:"?\w+"?\s*\+\s*)?\?', self.text)
 
     @property
     def result_columns(self) -> list[str]:
-        """The columns of a SELECT, none of another statement."""
+        """The columns that a SELECT returns; empty for other statements."""
         match = re.match(r"SELECT (.*?) FROM", self.text)
         if match is None:
             return []

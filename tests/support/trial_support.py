@@ -75,7 +75,7 @@ def rate(operations_per_second: float) -> dict[str, Any]:
 
 
 def events(trial: Trial) -> Iterator[Event]:
-    """The events of a trial up to its end; its error, if any, as an exception."""
+    """Yields the events of a trial up to its end. Raises its error, if any."""
     for _, event in follow_trials(trial):
         if isinstance(event, EngineError):
             raise event

@@ -94,7 +94,7 @@ DEADLINES_NS = tuple(DEADLINE_NS << at for at in range(8))
 def count_ranges(
     store: SimulatedStore, every: int, operations: Sequence[Operation], deadlines_ns: Sequence[int] = DEADLINES_NS
 ) -> KeyRanges:
-    """The engine's counts if operation n belongs to key range n % every."""
+    """The counts that the engine would report if operation n belonged to key range n % every."""
     intervals = store.end_ns // INTERVAL_NS
     sent = np.zeros((every, intervals), dtype=int)
     good = np.zeros((len(deadlines_ns), every, intervals), dtype=int)

@@ -90,7 +90,7 @@ def change_trials(results: ResultSet, *trials: str, **more: Any) -> ResultSet:
 
 
 def bound_trials(results: ResultSet, bound: Bound, number: int) -> ResultSet:
-    """The results with only a bound for the p99 of the first trials."""
+    """The results with the p99 of the first trials turned into a bound."""
     trials = [
         replace(item, values={**item.values, "read.p99": replace(item.values["read.p99"], bound=bound)})
         if at < number
@@ -352,7 +352,7 @@ def test_single_run_of_each_build_is_undecided() -> None:
 
 
 def expecting(results: ResultSet, *expected: str) -> ResultSet:
-    """The results with other expectations."""
+    """The results with their expectations replaced by these."""
     return replace(results, question=replace(results.question, expect=expected))
 
 

@@ -40,7 +40,7 @@ from loadstone.statistics.estimate import Estimate
 
 
 def lmdb(change: Change) -> Change:
-    """A change to lmdb only."""
+    """Applies a change to the trials of lmdb only."""
     return lambda trial: change(trial) if trial.config["system"] == "lmdb" else trial
 
 
@@ -196,7 +196,7 @@ def test_opposite_scenarios_leave_no_interval() -> None:
 
 
 def change_one(change: Change, repeat: int = 3) -> Change:
-    """A change to one trial of lmdb."""
+    """Applies a change to one trial of lmdb only."""
     return lmdb(lambda trial: change(trial) if trial.repeat == repeat else trial)
 
 

@@ -28,7 +28,7 @@ REPEATS = 3
 
 
 def judge_search(such_that: str, change: Change) -> Judgement:
-    """A search over 1 to 4 clients with all of its trials."""
+    """Judges a search over 1 to 4 clients with all of its trials."""
     find: dict[str, Scalar | None] = {
         "max": "throughput",
         "such_that": such_that,
@@ -58,7 +58,7 @@ def outcome(such_that: str, change: Change) -> SearchOutcome:
 
 
 def from_two_clients_on(change: Change) -> Change:
-    """A change to the trials at all loads except one client."""
+    """Applies a change to the trials at all loads except one client."""
     return lambda trial: trial if trial.config["clients"] == 1 else change(trial)
 
 
@@ -163,7 +163,7 @@ def test_table_distinguishes_a_narrowly_missed_rate() -> None:
 
 
 def rates(change: Change) -> Search:
-    """A search over rates, all reached according to the counts, with a low p99."""
+    """Judges a search over rates. By the counts, all rates are reached; the p99 is low."""
     find: dict[str, Scalar | None] = {"such_that": "p99 < 1s", "over": "rate", "from": 1_000, "to": 4_000}
     trials = []
     for rate in (1_000, 2_000, 4_000):
@@ -177,7 +177,7 @@ def rates(change: Change) -> Search:
 
 
 def above(rate: int, change: Change) -> Change:
-    """A change to the trials at higher rates only."""
+    """Applies a change only to the trials at higher rates."""
     return lambda trial: change(trial) if int(trial.config["rate"]) > rate else trial
 
 

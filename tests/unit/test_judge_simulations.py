@@ -27,7 +27,8 @@ EXPERIMENTS = count_experiments(2_000)
 OPERATIONS = 100_000
 # The shares of trials with failed operations, with a failed first attempt, and with a clock jump.
 FAULTS = 0.01
-# The window of systems that warm up, s; the deficit of a cold system's speed, and its variation between seconds.
+# The window of systems that warm up, s; the share of its speed that a cold system lacks, and the variation between
+# seconds.
 WINDOW = 10
 COLD, SCATTER = 0.4, 0.05
 # The part of a variation of 5 % that is constant within a window.
