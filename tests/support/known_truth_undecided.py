@@ -80,7 +80,7 @@ def repeat_lines() -> ResultSet:
 
 
 def renumber_lines() -> ResultSet:
-    """The repeated lines, counted as further blocks."""
+    """Three blocks whose lines were written again as three further blocks."""
     once = simulate_results(repeats=3)
     again = [replace(result, trial=f"{result.trial}-again", repeat=result.repeat + 3) for result in once.trials]
     series = once.series
@@ -126,7 +126,7 @@ def exploratory(count: int) -> ResultSet:
 
 
 def sweep(rates: Mapping[int, float], noise: float = 0.01) -> ResultSet:
-    """One system by its number of clients, six blocks."""
+    """Six blocks of one system at several numbers of clients, with these rates."""
     results = []
     latencies = [f"{kind}.{name}" for kind in ("read", "all") for name in (*SHAPE, "mean")]
     factors = {clients: typical(6, noise, clients) for clients in rates}
@@ -140,7 +140,7 @@ def sweep(rates: Mapping[int, float], noise: float = 0.01) -> ResultSet:
 
 
 def knee(low: int, high: int) -> Expectation:
-    """The knee of the only curve, as the bracket of tested loads that the answer or the table names."""
+    """Expects that the answer or a table names this bracket of tested loads as the knee of the only curve."""
     return says(
         rf"(between|from) {low} (and|to) {high}\b|\[{low}, {high}\]|\b{low}( clients)? (to|–|and) {high} clients",
         ("curve",),
@@ -148,14 +148,14 @@ def knee(low: int, high: int) -> Expectation:
 
 
 def expect_no_knee() -> Expectation:
-    """No knee is named."""
+    """Expects that no knee is named."""
     return Expectation(
         "no knee", lambda judged: "knee between" not in judged.judgement.answer and peakless(judged), ("curve",)
     )
 
 
 def unsure_of_the_knee() -> Expectation:
-    """A knee may be named if the verdict of the experiment is not valid."""
+    """Expects that no knee is named, unless the verdict of the experiment is not valid."""
     return Expectation(
         "no knee, or not valid",
         lambda judged: expect_no_knee().holds(judged) or str(judged.judgement.verdict) != "valid",

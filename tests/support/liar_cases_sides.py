@@ -42,7 +42,7 @@ def two_rates(first: float, second: float) -> ResultSet:
 
 
 def mix_clients() -> ResultSet:
-    """Eleven logs of ten clients and one of forty on one side."""
+    """One side has eleven logs with ten clients and one log with forty clients."""
     slow = side("plain", ycsb(1000, "a", n=12), begins=alternating(0, 12), known=KNOWN)
     fast = ycsb(1010, "b", n=11) + ycsb(4000, "c", n=1, clients=40)
     results = side("tuned", fast, begins=alternating(1, 12), known=KNOWN)
@@ -93,7 +93,7 @@ def own_folders() -> ResultSet:
 
 
 def overlapping_runs() -> ResultSet:
-    """Each run of one side began five seconds after a run of the other."""
+    """Each run of one side began five seconds after a run of the other side."""
     slow, fast = (side(name, ycsb(rate, name), begins=alternating(0), known=KNOWN) for name, rate in MEANS.items())
     later = [replace(trial_of, start_unix_ns=(trial_of.start_unix_ns or 0) + 5 * 10**9) for trial_of in fast.trials]
     return compare_files(slow, replace(fast, trials=later))
