@@ -136,7 +136,7 @@ def test_small_revisit_range_is_warned_about(stress: Stress) -> None:
     with FakeCassandra() as server:
         outcome = stress(server, "write n=50 no-warmup -insert revisit=uniform(1..1000) -rate threads=2")
     outcome.check_end()
-    # The data is the same as the tool's: all partitions have one key.
+    # As with the tool, all partitions have the same key.
     assert len(server.rows) == 1
     assert "every partition has the same key" in outcome.stderr
 

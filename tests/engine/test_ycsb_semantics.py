@@ -197,7 +197,7 @@ def test_second_run_warns_of_overwritten_inserts(engine: Engine) -> None:
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_quotas_are_exact_for_run_length(engine: Engine, seed: int) -> None:
-    # 0.05 of 1.05, because updateproportion keeps its default.
+    # The share of updates is 0.05 of 1.05, because updateproportion keeps its default.
     result = engine(f"run null recordcount=10 operationcount=1000 readproportion=1 seed={seed}")
     assert result.value("UPDATE", "Operations") in (47, 48)
 

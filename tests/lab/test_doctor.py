@@ -146,7 +146,7 @@ def with_dnf(*names: str) -> dict[str, Program]:
             "9,000 by pids.max of the control group",
             r"^docker update --pids-limit 11000 CONTAINER ",
         ),
-        # The smallest value counts.
+        # The smallest of several limits counts.
         (
             "threads",
             {"group_processes_max": 9000, "group": "user.slice", "pid_max": 8192},

@@ -167,7 +167,7 @@ def test_postgres_without_synchronous_commit_loses_the_last_writes(
     print(f"lost after {len(postgres.runs)} kills")
     output, lost = verdict.output, verdict.output["lost"]
     assert 0 < lost["writes"] < output["writes"]["acknowledged"], f"nothing was lost in {KILLS_MAX} kills"
-    # Three times `wal_writer_delay`.
+    # The window is three times `wal_writer_delay`.
     assert (verdict.is_proven, lost["allowed"], lost["window_ms"]) == (True, lost["writes"], 600)
     assert output["found"]["phantom"] == output["found"]["corrupt"] == 0
     # Older writes are present: only the last writes are lost.

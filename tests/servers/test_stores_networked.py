@@ -276,7 +276,7 @@ def test_invalid_or_useless_credentials_are_refused(store_server: Served, engine
 
 def test_missing_table_message_shows_how_to_create_it(store_server: Served, engine: Engine) -> None:
     if store_server.store.table is None:
-        # The name of a table has no effect: records loaded under one name are found under any.
+        # The name of a table has no effect: records loaded under one table name are found under every table name.
         store_server.load(engine)
         line = f"run {store_server.store.name} -P workloads/workloadc recordcount={RECORDS} operationcount=50"
         assert engine(line, "table=nosuchtable", *store_server.arguments()).returns("READ") == {"OK": 50}
@@ -375,7 +375,7 @@ def test_relayed_connection_losses_are_failures_and_reconnected(behind: Behind) 
     run = behind.run(Fault("reset", 0.3, every=25), reset_at=1.0)
     run.check()
     assert run.statuses <= {"OK", "SERVICE_UNAVAILABLE"}
-    # Clients of Cassandra share a connection.
+    # All clients of Cassandra share a connection, so a reset fails one operation of each client.
     failures_per_reset = RELAYED_CLIENTS if behind.store_server.store.name == "cassandra" else 1
     summary, connecting = run.summary, run.summary.connection_attempts
     assert connecting is not None

@@ -286,7 +286,7 @@ def test_killed_node_misses_writes_but_loses_none(three: RunningSystem, engine: 
     cassandra.load()
     for node in (1, 2, 3):
         nodetool(three.place, three.plan, node, "disablehandoff")
-    # Not the third node, which has the only copy of the default user.
+    # The third node must stay up, because it has the only copy of the default user.
     kill_node(three, 2)
     line = cassandra.line("operationcount=400", "target=100")
     written = engine.run(*line, timeout=180).returns("UPDATE")["OK"]

@@ -219,7 +219,7 @@ def test_ranges_of_segments_are_added(tmp_path: Path) -> None:
 
 
 def test_operations_in_flight_at_the_fault_are_interrupted() -> None:
-    # Silent for 0.5 s before the order: operations due then time out during the fault.
+    # The store is silent from 0.5 s before the fault is ordered: operations due in this time fail during the fault.
     store = SimulatedStore(100, 60, [Span(29 * SECOND + 500 * MILLISECOND, 32 * SECOND, "silent")], 4000)
     measured = figures(store, 30 * SECOND, 35 * SECOND)
     assert measured["before.failed"].value == measured["before.interrupted"].value == 50

@@ -292,7 +292,7 @@ def test_drift_of_unknown_size_names_its_finding() -> None:
     assert judgement.expectations[0].estimate == comparison.ratio
 
 
-# Latencies of 1 s, with and without the load generator's lateness.
+# All latencies are 1 s, including and excluding the load generator's lateness.
 LATENCIES = [name for name in SOUND if name.startswith(("read.", "all.", "update."))]
 OVERLOADED = {name: value(name, 1e9) for name in (*LATENCIES, *map(lower_name, LATENCIES))}
 

@@ -199,7 +199,7 @@ def test_bound_is_compared_and_unknown_bound_is_refused() -> None:
 
 
 def overload_side(side: Callable[[Change], Change]) -> Change:
-    """A trial at a rate; one side leaves 2 % of the operations unfinished."""
+    """Runs all trials at a rate; one side leaves 2 % of the operations unfinished."""
     return both(lambda trial: replace(trial, loop="open"), side(set_figures(due=100_000, censored=2_000)))
 
 

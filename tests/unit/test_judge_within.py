@@ -19,7 +19,7 @@ from loadstone.statistics.autocorrelation import run_mean
 
 
 def make_seconds(rates: list[float], last: float = 1.0) -> Series:
-    """A time series in seconds, the last of which may be shorter."""
+    """A time series with intervals of one second; the last interval may be shorter."""
     return Series(tuple(float(i) for i in range(len(rates))), (*[1.0] * (len(rates) - 1), last), tuple(rates))
 
 
