@@ -143,7 +143,7 @@ class ClusterNode(FakeRedis):
         super().__init__()
         self.nodes = nodes
         self.refuses = refuses
-        # The commands on records.
+        # The number of commands on records.
         self.received = 0
 
     def run(self, arguments: list[bytes]) -> bytes:

@@ -83,7 +83,7 @@ def statuses(result: CommandResult) -> Counter[str]:
 
 
 def check_refusal(result: CommandResult, *arguments: str) -> None:
-    """The run did not begin, stated the reason on one line, and gave a hint on another."""
+    """Checks that the run did not begin, stated the reason on one line, and gave a hint on another."""
     assert result.code == 1, result.err
     assert "Starting test." not in result.err
     errors = [line for line in result.err.splitlines() if line.startswith("error: ")]
@@ -355,7 +355,7 @@ def behind(store_server: Served, module_engine: Engine, program: Path) -> Behind
 def test_relayed_final_stall_is_in_the_tail(behind: Behind) -> None:
     run = behind.run(Fault("stall", 1.0, 2.1))
     least = run.check()
-    # Operations that became due within the first tenth of the silence waited for a second.
+    # Operations that became due within the first tenth of the silence waited for at least a second.
     assert sum(bound >= 1.0e9 for bound in least) > DUE // 100
     p99 = percentiles(run.summary, 0.99)[0]
     assert p99.value >= 1.0e9

@@ -211,7 +211,7 @@ def test_columns_beside_the_fields_are_left_alone(server: Up, start: Start) -> N
 def test_field_that_is_not_text_is_refused(server: Up, start: Start) -> None:
     server.running.recreate_table("usertable")
     ask(server, "ALTER TABLE usertable ALTER field0 TYPE INT USING 0")
-    # Four bytes: they would be stored in the column as a number.
+    # The values have four bytes, so the INT column would accept them as numbers.
     length = {"distribution": "constant", "bytes": 4}
     load = work(records=10, insert_count=10, field_length=length)
     result = outcomes(start(store=store_spec(server), work=load, phase="load", until={"operations": 10}))

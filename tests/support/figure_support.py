@@ -414,7 +414,7 @@ def read_export(judgement: Judgement) -> Iterator[tuple[str, str, Place]]:
 
 
 def json_figures(judgement: Judgement) -> Iterator[tuple[str, str, Place]]:
-    """The figures of `loadstone show --json`; a search has its own."""
+    """The figures of `loadstone show --json`, except for a search."""
     for cell in () if judgement.searches else judgement_document(judgement)["cells"]:
         if cell["withheld"] or not math.isfinite(cell["value"]):
             continue

@@ -95,7 +95,7 @@ class ScriptedHost:
     drift: float = 0.0
     # The instant from which the host neither receives nor replies.
     silent_from: float = float("inf")
-    # The jumps of the host's clock, s, by instant.
+    # The instants at which the host's clock jumps, and the size of each jump, s.
     jumps: dict[float, float] = field(default_factory=dict)
     # The time from a launch until the host's engines are ready, s.
     opening: float = 0.1

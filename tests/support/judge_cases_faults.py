@@ -112,7 +112,7 @@ def miss_reads(window: str) -> Change:
 
 
 def run_closed_loop(gap_s: float) -> Change:
-    """A closed loop without a failure during the fault, in which no operation completed for a time."""
+    """A closed loop without a failure during the fault, in which no operation completed for `gap_s` seconds."""
     change = set_figures(during__failed=0, longest_gap=gap_s * SECOND)
     return lambda trial: replace(change(trial), loop="closed")
 

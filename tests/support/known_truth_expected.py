@@ -135,7 +135,7 @@ class Case:
 
 
 def wins(system: Scalar, ratio: float, spread: float = 0.03) -> Expectation:
-    """A claim for this side. `ratio` is the true ratio, contender ÷ baseline, and lies in the interval."""
+    """Expects a claim for this side, with the true ratio (contender ÷ baseline) in the interval."""
 
     def holds(judged: Judged) -> bool:
         comparison = judged.comparison
@@ -157,7 +157,7 @@ def wins(system: Scalar, ratio: float, spread: float = 0.03) -> Expectation:
 
 
 def wins_by_a_bound(system: Scalar, low: float, high: float) -> Expectation:
-    """A claim for this side with a bound instead of a ratio."""
+    """Expects a claim for this side with a bound instead of a ratio."""
 
     def holds(judged: Judged) -> bool:
         bounds = [float(bound) for bound in re.findall(r"at least (\d+\.?\d*)", judged.text)]
@@ -167,7 +167,7 @@ def wins_by_a_bound(system: Scalar, low: float, high: float) -> Expectation:
 
 
 def favours(system: Scalar) -> Expectation:
-    """A claim for this side, as a ratio or as a bound."""
+    """Expects a claim for this side, as a ratio or as a bound."""
     return Expectation(f"{system} wins", lambda judged: judged.winner == system, CLAIM)
 
 
@@ -184,7 +184,7 @@ def expect_no_win(system: Scalar) -> Expectation:
 
 
 def expect_no_trust() -> Expectation:
-    """No claim, or a claim that is not valid."""
+    """Expects no claim, or a claim that is not valid."""
     return Expectation(
         "no valid claim",
         lambda judged: judged.winner is None or judged.comparison is None or str(judged.comparison.verdict) != "valid",
@@ -193,7 +193,7 @@ def expect_no_trust() -> Expectation:
 
 
 def unsure() -> Expectation:
-    """No valid claim, equality included."""
+    """Expects no valid claim, not even a claim of equality."""
     return Expectation(
         "no valid claim",
         lambda judged: (
@@ -225,7 +225,7 @@ def trusts_less() -> Expectation:
 
 
 def expect_undecided() -> Expectation:
-    """`~`: neither a difference nor equality was shown."""
+    """Expects `~`: neither a difference nor equality is shown."""
     return Expectation(
         "undecided (~)",
         lambda judged: judged.claim == "none",
@@ -234,7 +234,7 @@ def expect_undecided() -> Expectation:
 
 
 def expect_same() -> Expectation:
-    """Equality within the margin that matters."""
+    """Expects a claim of equality within the margin that matters."""
     return Expectation(
         "no difference that matters",
         lambda judged: judged.claim == "same",
@@ -243,7 +243,7 @@ def expect_same() -> Expectation:
 
 
 def expect_same_or_slight() -> Expectation:
-    """Equality within the margin that matters; a slight difference is allowed."""
+    """Expects a claim of equality within the margin that matters, or of a slight difference."""
     return Expectation(
         "no difference, or a difference too small to matter",
         lambda judged: expect_same().holds(judged) or differs_little().holds(judged),
@@ -252,7 +252,7 @@ def expect_same_or_slight() -> Expectation:
 
 
 def differs_little() -> Expectation:
-    """A significant difference that is smaller than the margin that matters."""
+    """Expects a significant difference that is smaller than the margin that matters."""
     return Expectation(
         "a difference too small to matter",
         lambda judged: judged.claim == "slight",
@@ -261,7 +261,7 @@ def differs_little() -> Expectation:
 
 
 def expect_refusal(*former: str) -> Expectation:
-    """No claim, because of one of these checks: the comparison is invalid (docs/guides/reading-a-report.md)."""
+    """Expects no claim, because one of these checks makes the comparison invalid (docs/guides/reading-a-report.md)."""
     checks = [RENAMED.get(check, check) for check in former]
     return Expectation(
         f"refused by {' or '.join(checks)}",
@@ -280,12 +280,12 @@ def absent() -> Expectation:
 
 
 def expect_bound() -> Expectation:
-    """No claim, because one side's figure is a bound."""
+    """Expects no claim, because one side's figure is a bound."""
     return Expectation("not ranked, as a figure is a bound", lambda judged: judged.claim == "unranked", CLAIM)
 
 
 def too_few() -> Expectation:
-    """A ratio without a claim, because there are too few repeats."""
+    """Expects a ratio without a claim, because there are too few repeats."""
     return Expectation(
         "no claim possible, too few repeats",
         lambda judged: judged.claim == "impossible" and judged.comparison is not None and judged.comparison.p is None,

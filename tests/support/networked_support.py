@@ -24,7 +24,7 @@ class Networked:
 
     name: str
     system: str
-    # The prefix of its properties; a system returns properties for every store that it serves.
+    # The prefix of the store's properties; a system returns properties for every store that it serves.
     properties: tuple[str, ...]
     # The store's time limit, in ms.
     timeout: str

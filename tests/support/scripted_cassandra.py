@@ -302,7 +302,7 @@ class CassandraLine(Line):
     def __init__(self, owner: FakeCassandra) -> None:
         super().__init__(owner)
         self.received = b""
-        # Envelopes from the segments of protocol 5, which begin after STARTUP.
+        # The envelopes taken from segments. Protocol 5 uses segments after STARTUP.
         self.frames = b""
         self.version = 4
         self.segments = False

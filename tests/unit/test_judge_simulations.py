@@ -1,4 +1,5 @@
-"""Error rates of the judge's claims: seeded experiments of known truth through the stopping rule and the judge.
+"""Error rates of the judge's claims: seeded experiments with a known truth pass through the stopping rule and the
+judge.
 
 `LOADSTONE_SIMULATIONS=1`, as in `make soak`, runs all of them, and `-rP` prints the figures that
 docs/concepts/statistics.md quotes.

@@ -36,7 +36,7 @@ def number_blocks(values: Floats | list[float]) -> dict[int, float]:
 
 
 def claims(evidence: Evidence) -> tuple[bool, bool]:
-    """Whether p claims a difference; asserts that the interval agrees."""
+    """Whether p shows a difference, and whether the interval shows one."""
     estimate, none = (evidence.ratio, 1.0) if evidence.difference is None else (evidence.difference, 0.0)
     assert evidence.p is not None
     assert estimate.low is not None
