@@ -155,7 +155,7 @@ def test_saturated_generator_refuses_only_the_slower_side() -> None:
 
 
 def delay_response(lower: float) -> Change:
-    """At a rate, a response of 30 ms, of which `lower` remains without the generator's lateness."""
+    """Runs trials at a rate; `lower` is the p99 without the generator's lateness."""
     return both(
         lambda trial: replace(trial, loop="open"),
         set_figures(due=100_000, censored=0, late__generator=400, read__lower__p99=lower),
