@@ -183,14 +183,15 @@ SIMULATIONS = (
     "test_statistics_rising",
     "test_statistics_simulations",
 )
-# Files whose tests share no fixture. Each test is a unit, so that no file occupies a worker at the end of the suite.
+# Files whose tests share no fixture. Their tests are distributed one by one, so that no file occupies a worker at the
+# end of the suite.
 INDEPENDENT = ("test_judge_simulations", "test_search_simulations", "test_statistics_simulations")
 # The file whose tests share one server per store; the store is their first parameter.
 BY_STORE = "test_stores_networked"
 
 
 def unit_of(nodeid: str) -> str:
-    """The unit that one worker runs: the tests of a file, of a store, or a single test."""
+    """The tests that run on the same worker: all tests of a file, all tests of a store, or a single test."""
     path, _, test = nodeid.partition("::")
     name = Path(path).stem
     if name in INDEPENDENT:
@@ -227,9 +228,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="module", autouse=True)
 def fast_jvms(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Makes JVMs of servers compile for a fast start:
+    """Makes the servers' JVMs use only the fast compiler, which shortens their start.
 
-    Cassandra's start takes 5.4 s of processor time instead of 10 s.
+    Cassandra's start then takes 5.4 s of processor time instead of 10 s.
     """
     with pytest.MonkeyPatch.context() as patch:
         if request.path.parent.name == "servers":
@@ -320,7 +321,7 @@ def load_store(tmp_path: Path, engine_variable: None) -> Callable[[str], Path | 
 
 def dump(engine: Engine, store: str = "rocksdb", directory: str = "db", *more: str) -> dict[str, dict[str, str]]:
     """Every record of a store, read through the shell."""
-    # The shell ignores counts.
+    # The shell ignores these counts.
     counts = "recordcount=1 operationcount=1"
     result = engine(f"shell {store} {store}.dir={directory} {counts}", *more, stdin="scan ! 1000000\n")
     assert result.out.startswith("Return code: OK\n")

@@ -94,7 +94,7 @@ def test_requests_reach_their_keys_shard(stress: Stress) -> None:
 
 @pytest.mark.parametrize("state", ["absent", "closed", "translated"])
 def test_shards_are_found_without_shard_port(stress: Stress, state: str) -> None:
-    # Most connections lead to shards that already have one.
+    # Most connections lead to shards that already have a connection.
     server = FakeScylla(assign=lambda number: (0, 0, 1, 1, 1, 2, 0, 3)[number % 8])
     server.shard_port_state = state
     with server:

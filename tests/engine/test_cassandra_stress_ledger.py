@@ -82,7 +82,7 @@ def test_missing_rows_of_the_warmup_are_not_counted(ledger: Ledger) -> None:
     assert 50 < sent <= 100
 
 
-# Two rounds over 20 partitions by one client, so an execution has the number of its operation.
+# Two rounds over 20 partitions by one client, so executions and operations have the same numbers.
 ROUNDS = "write n=40 no-warmup -pop seq=1..20 -errors retries=0 ignore -rate threads=1"
 
 
@@ -252,7 +252,8 @@ def test_partitions_with_equal_keys_are_one_row(ledger: Ledger) -> None:
 def test_ledger_finds_writes_older_than_the_rows(ledger: Ledger, stress: Stress) -> None:
     with FakeCassandra() as server:
         stress(server, "write n=20 no-warmup -rate threads=1").check_end()
-        # Timestamps before the loaded rows: the server acknowledges the writes and keeps the rows.
+        # The writes have earlier timestamps than the loaded rows: the server acknowledges the writes, but keeps the
+        # rows.
         spec = ledger.write_spec(server, ROUNDS, run=1)
         ledger.run(spec)
         status, findings, message = ledger.read_back(spec)

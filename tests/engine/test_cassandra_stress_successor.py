@@ -136,7 +136,7 @@ def test_small_revisit_range_is_warned_about(stress: Stress) -> None:
     with FakeCassandra() as server:
         outcome = stress(server, "write n=50 no-warmup -insert revisit=uniform(1..1000) -rate threads=2")
     outcome.check_end()
-    # The data is the same as the tool's: all partitions have one key.
+    # As with the tool, all partitions have the same key.
     assert len(server.rows) == 1
     assert "every partition has the same key" in outcome.stderr
 
@@ -238,7 +238,7 @@ def test_delays_between_retries_follow_policy(stress: Stress, options: str, shor
         stress(server, f"write n=1 no-warmup -rate threads=1 -errors retries=4 {options}").check_failure()
     received = [execution.received for execution in server.executions]
     assert len(received) == 5
-    # Pauses may be longer than their shortest length, never shorter; the server may notice a request late.
+    # Pauses are never shorter than their minimum. The limit is lower, because the server may notice a request late.
     assert received[-1] - received[0] > 0.8 * sum(shortest_ms) / 1e3
 
 

@@ -29,10 +29,10 @@ from window_support import HEADWAY_NS, SLACK, check_refusals, sums, unix_less_mo
 PER_SECOND = 500
 # The time before the outage, and the time after it.
 BEFORE, AFTER = 0.5, 2.0
-# Refusals need no timeout; on a busy host, answers take a long time.
+# Refused operations do not wait for the timeout, so it can allow for slow answers on a busy host.
 TIMEOUT_MS = {"gone": 10_000, "mute": 400}
 UPDATES = {"read": 0, "update": 1, "insert": 0, "scan": 0, "read_modify_write": 0, "delete": 0}
-# The tolerance for a busy host, as a share of the operations.
+# The share of the operations that may deviate on a busy host.
 SLACK_SHARE = 0.03
 # The share of late operations on an idle host: timers fire up to 2 ms late, and in a long silence these delays add up.
 LATE_SHARE = 0.02
@@ -89,8 +89,7 @@ def measure(program: Path, kind: Any, seconds: float, clients: int, **changes: A
 
 
 def clients_were_idle(run: Outage) -> bool:
-    """Whether almost no refused operation waited for a client, as when a pause after one operation does not delay
-    another.
+    """Whether almost no refused operation waited for a client: a pause after one operation then delays no other.
 
     On a busy host, some operations wait for a processor.
     """
@@ -105,7 +104,7 @@ def measure_on_time(
     is_on_time: Callable[[Outage], bool] = lambda _: True,
     **changes: Any,
 ) -> Outage:
-    """The first of up to five trials without late operations or a stall, which would measure the host's processors.
+    """Returns the first of up to five trials that no stall of the host disturbed, or else the fifth.
 
     On a busy host, many clients may not even connect within the timeout of an operation.
     """
@@ -144,7 +143,7 @@ class ClusterNode(FakeRedis):
         super().__init__()
         self.nodes = nodes
         self.refuses = refuses
-        # The commands on records.
+        # The number of commands on records.
         self.received = 0
 
     def run(self, arguments: list[bytes]) -> bytes:
@@ -232,7 +231,7 @@ def test_refusals_fail_what_is_due_whatever_the_clients(program: Path, clients: 
     assert failed == run.summary.failures
     check_refusals(run.summary, run.intervals, run.server, clients, SLACK_SHARE, logs_in=False)
     assert clients_were_idle(run)
-    # One attempt per client after the outage.
+    # After the outage, each client needs one attempt to connect.
     connecting = run.summary.connection_attempts
     assert connecting is not None
     assert connecting.attempted <= connecting.failed + clients + SLACK

@@ -15,7 +15,7 @@ from tera_support import CHECKSUM, HANGS_SECONDS, LITTLE, MIB, ROW_BYTES, parts,
 from tera_support import rows as rows
 
 MILLION = 1_000_000
-# The checksum of the first ten million rows, as Hadoop 3.4.2 prints it, sorted here.
+# The checksum of the first ten million rows, as Hadoop 3.4.2 prints it.
 CHECKSUM_10M = "4c49607ac53602"
 EXTERNAL = ["prepare", "sample", "sort", "merge", "commit"]
 

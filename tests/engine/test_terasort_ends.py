@@ -241,13 +241,13 @@ def test_stage_engines_end_with_their_parent(
 def test_sort_with_separate_engines_is_undisturbed_between_stages(program: Path, tmp_path: Path, rows: Path) -> None:
     job = {"input": str(rows), "output": str(tmp_path / "out")}
     run_stage(program, "prepare", 1, job)
-    # The engine has exited; its parent has not.
+    # The engine of the stage has exited, but its parent, this process, still runs.
     stderr = tera(program, "terasort", rows, tmp_path / "out", code=1).err
     assert f"process {os.getpid()} on " in stderr
     for stage in ("sample", "sort", "merge", "commit"):
         run_stage(program, stage, 1, job)
     assert tera(program, "teravalidate", tmp_path / "out").checksum == CHECKSUM
-    # It removes its own files.
+    # The stage `abandon` removes the files that the job has written so far.
     run_stage(program, "prepare", 1, {**job, "output": str(tmp_path / "again")})
     run_stage(program, "prepare", 1, {**job, "output": str(tmp_path / "again")})
     run_stage(program, "abandon", 1, {**job, "output": str(tmp_path / "again")})

@@ -14,7 +14,8 @@ from tera_support import HANGS_SECONDS, MIB, parts, read_rows, small_disks, star
 
 traced = pytest.mark.skipif(not TRACEABLE, reason="system calls are counted by their numbers on x86-64")
 
-# The content of the scratch directory at the end of each stage, in order. The output ends the last stage.
+# A file of the scratch directory that marks the end of each stage, in order. The output marks the end of the last
+# stage.
 MARKS: dict[str, Mapping[str, str]] = {
     "teragen": {"prepare": "output", "generate": "output/_SUCCESS"},
     "in memory": {"prepare": "output", "sample": "sample-0", "sort in memory": "sum-written-0"},
@@ -60,7 +61,7 @@ def stage(job: str, out: Path) -> str:
         ("teragen", f"{CHANGES},pwrite64", 1),
         ("in memory", CHANGES, 1),
         ("teravalidate", CHANGES, 1),
-        # Its remaining stages are the same as for a sort in memory.
+        # The remaining stages of an external sort are the same as for a sort in memory.
         ("external", CHANGES, 3),
     ],
 )

@@ -54,7 +54,7 @@ def test_closed_stdin_ends_the_load_with_its_results(
 
 
 def test_missing_heartbeat_ends_the_load_despite_open_stdin(start: Start) -> None:
-    # Enough time to begin.
+    # The lease is long enough for the load to begin.
     engine = start(lease_ms=3000)
     code, events = engine.read_remaining()
     summary = single_summary(events)

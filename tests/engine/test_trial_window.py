@@ -29,7 +29,7 @@ READS = {"read": 1, "update": 0, "insert": 0, "scan": 0, "read_modify_write": 0,
 
 
 def trial(engine: Path, server: FakeRedis, timeout_ms: int = 10_000, **changes: Any) -> tuple[Summary, list[Interval]]:
-    """Reads of existing records, 500 per second for two seconds; the first operation begins the script."""
+    """Reads existing records, 500 per second for two seconds; the script starts at the first operation."""
     for number in range(RECORDS):
         server.hashes[b"user%d" % number] = {b"field%d" % field: b"x" * 100 for field in range(10)}
     where = {"redis.host": "127.0.0.1", "redis.port": str(server.port), "redis.timeout": str(timeout_ms)}
@@ -117,7 +117,7 @@ def test_a_late_answer_does_not_stretch_a_window(program: Path) -> None:
         + sum(more.completed for interval in intervals for more in interval.earlier)
         == summary.completed
     )
-    # Bounds from the server's log: the answers before the end, and the requests before the end less one per client.
+    # Bounds from the server's log: the answers before the end, and the requests before the end, minus one per client.
     end = (summary.start_unix_ns + summary.measured_ns - unix_less_monotonic_ns()) / 1e9
     assert server.zero is not None
     requests = [log for log in server.log if log.received >= server.zero]

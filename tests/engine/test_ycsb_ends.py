@@ -131,7 +131,7 @@ def test_every_attempt_of_an_insert_is_measured(engine: Engine) -> None:
     assert result.code == 1
     assert result.returns("INSERT")["NO_SPACE"] == 4
     assert result.value("INSERT-FAILED", "Operations") == 4
-    # Three sleeps. With the default of 3 s they would take at least 7.2 s.
+    # Three pauses between attempts. With the default of 3 s, the pauses would take at least 7.2 s.
     assert 0.4 < result.seconds < 7
 
 

@@ -478,7 +478,7 @@ def split_log(path: Path) -> tuple[list[str], list[str]]:
 
 
 def test_numbers_are_written_as_java_writes_them() -> None:
-    """The reference implementation of this file, on values printed by JDK 17."""
+    """Tests this file's reference implementation on values printed by JDK 17."""
     for text in ("0.0", "1.0", "100.0", "0.001", "1.0E-4", "9.999E-4", "1.0E7", "1.23456789E7", "9999999.999", "NaN"):
         assert java_double(float(text)) == text
     for path in SAMPLES.glob("*.out"):

@@ -11,7 +11,7 @@ import pytest
 from conftest import FIXTURES, Engine
 
 COMMANDS = (FIXTURES / "seeds/commands.txt").read_text().splitlines()
-# The part of a line for the shell.
+# Each command line up to the shell's redirection or pipe, without `bin/ycsb`.
 LINES = [re.split(r" [>|] ", line)[0].removeprefix("bin/ycsb ") for line in COMMANDS]
 SMALL = ("recordcount=2000", "operationcount=2000")
 

@@ -197,7 +197,7 @@ def test_second_run_warns_of_overwritten_inserts(engine: Engine) -> None:
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_quotas_are_exact_for_run_length(engine: Engine, seed: int) -> None:
-    # 0.05 of 1.05, because updateproportion keeps its default.
+    # The share of updates is 0.05 of 1.05, because updateproportion keeps its default.
     result = engine(f"run null recordcount=10 operationcount=1000 readproportion=1 seed={seed}")
     assert result.value("UPDATE", "Operations") in (47, 48)
 
@@ -432,7 +432,7 @@ def test_a_printed_spec_runs_the_same_trial(engine: Engine) -> None:
     assert list(engine.home.iterdir()) == []
     spec = json.loads(result.out)
     assert (spec["spec"], spec["phase"], spec["seed"], spec["clients"]) == (2, "load", 9, 3)
-    # Nothing follows the spec and the pipe closes: there is no lease to lose.
+    # The spec sets no lease, so the trial continues although its input ends after the spec.
     done = subprocess.run(
         [engine.program, "trial"], input=result.out, capture_output=True, text=True, cwd=engine.home, timeout=30
     )

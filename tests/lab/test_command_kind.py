@@ -197,7 +197,7 @@ def test_warmup_is_excluded_from_a_series(tmp_path: Path) -> None:
     assert (known["operations"], known["runtime"]) == (698, 2e9)
     assert run.series is not None
     assert run.series.start_seconds == (0.0, 1.0)
-    # The mean of pgbench covers the warm-up.
+    # The mean that pgbench prints includes the warm-up, so it is omitted.
     assert "all.mean" in {value.metric for value in whole.values}
     assert "all.mean" not in known
     assert [note.name for note in run.notes if note not in whole.notes] == ["warmup-excluded"]

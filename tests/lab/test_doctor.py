@@ -146,7 +146,7 @@ def with_dnf(*names: str) -> dict[str, Program]:
             "9,000 by pids.max of the control group",
             r"^docker update --pids-limit 11000 CONTAINER ",
         ),
-        # The smallest value counts.
+        # The smallest of several limits counts.
         (
             "threads",
             {"group_processes_max": 9000, "group": "user.slice", "pid_max": 8192},
@@ -277,7 +277,7 @@ def test_no_port_range_is_proposed_beyond_one_address(clients: int, state: str, 
     assert result.state == state
     assert re.search(fix, result.fix) if fix else not result.fix
     assert ("one server address accepts at most 64,512" in result.text) is (state == "fail")
-    # Below this limit, a wider range helps.
+    # Up to this number of clients, a wider range of ports helps.
     narrow = replace(FIT, ephemeral_ports=(32_768, 60_999))
     assert (
         examine_check("ephemeral ports", narrow, 64_512).fix

@@ -250,7 +250,7 @@ def test_killed_engine_makes_only_its_trial_invalid(tmp_path: Path) -> None:
     lab = start(tmp_path, "run", file, "--no-report")
     deadline = time.monotonic() + 60
     logs = tmp_path / "results"
-    # Without an interval, the load might not have begun.
+    # The load has certainly begun once an interval is recorded.
     while not any('"interval"' in path.read_text() for path in logs.rglob("run.1.events.jsonl")):
         assert time.monotonic() < deadline
         time.sleep(0.05)

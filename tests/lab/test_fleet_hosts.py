@@ -200,7 +200,7 @@ def test_host_that_ignores_the_stop_is_lost() -> None:
     simulation = Simulation(scripts, seconds=60)
     result, _ = run(remote(simulation), specs(3, lease_ms=2000))
     assert [note.message.partition(" is lost: ")[2][:12] for note in result.notes] == ["silent for 3", "did not stop"]
-    # 3 s of silence, the lease, and a second.
+    # The limits add up: 3 s of silence, the lease of 2 s, and 1 s; another second is slack.
     assert simulation.now < 1005 + 3 + 2 + 1 + 1
 
 
@@ -369,7 +369,7 @@ class LeapingClock(HostClock):
 
 
 def collect(agent: Agent, messages: list[dict[str, Any]], key: str, *, poll: bool = True) -> list[Event]:
-    """Waits for a message with a key, without a sign of life from the lab unless `poll`; returns all events."""
+    """Waits for a message with a key, and returns all events. Without `poll`, the agent hears nothing from the lab."""
     deadline = time.monotonic() + 60
     while not any(key in message for message in messages):
         assert time.monotonic() < deadline, messages

@@ -117,7 +117,7 @@ def test_lost_hosts_are_repeated(cluster: Cluster) -> None:
         folder = cluster.home / "results/faults"
         wait_for(lambda: len(list(folder.glob("*/trials/*/run.2.spec.json"))) >= number)
         wait_for(lambda: cluster.processes(4, "loadstone-engin"))
-        # The start follows the last connection by 2 s.
+        # The load starts 2 s after the last client has connected.
         time.sleep(3)
 
     # A pulled cable.

@@ -46,8 +46,8 @@ measure: {warmup: 0, duration: 200ms, settle: false}
 repeats: 3
 """
 PILOTED = TINY.replace("warmup: 0, ", "")
-# Seconds until Python has started, and the maximum duration of an undisturbed run of TINY after this start. The random
-# instants are within this duration.
+# Seconds until Python has started, and the maximum duration of an undisturbed run of TINY from then on, within which
+# the random instants lie.
 STARTED_SECONDS, RUN_SECONDS = 0.7, 1.6
 # Fewer bytes would not hold folder.json; more bytes would hold all results.
 TMPFS_BYTES = (64 << 10, 400 << 10)

@@ -30,12 +30,12 @@ def folder(tmp_path: Path) -> Folder:
 
 
 def interrupt_attempt(attempt: int = 1) -> TrialResult:
-    """The state of an attempt that began and did not end."""
+    """The record of an attempt that began and did not end."""
     return TrialResult("a", {"system": "lmdb"}, 1, {}, end="interrupted", attempt=attempt)
 
 
 def ends(folder: Folder, table: str = VALUES) -> list[tuple[int, str]]:
-    """The attempts in a table, with their ends."""
+    """The number and the end of each attempt in a table."""
     return [(attempt.attempt, attempt.end) for attempt in folder.read_attempts(table)[0]]
 
 

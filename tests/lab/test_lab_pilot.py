@@ -274,12 +274,12 @@ def test_run_killed_during_its_pilot_can_be_resumed(tmp_path: Path) -> None:
 
 
 def test_the_pilot_estimates_the_remaining_time(tmp_path: Path) -> None:
-    """A hook of one second, which the forecast does not include."""
+    """The estimate includes a hook of one second, which the forecast does not."""
     file = experiment(tmp_path, PILOTED + 'hooks: {before: ["sleep 1"]}\n')
     result = loadstone(tmp_path, "run", file, "--no-report")
     folder = single_folder(tmp_path)
     seconds = json.loads((folder.path / "pilot.json").read_bytes())["trial_seconds"]
-    # The hook, the warm-up and the window.
+    # A trial takes the time of the hook, the warm-up and the window.
     assert seconds > 1.4
     assert f"small: 6 of 6 trials to run, {units.format_clock(6 * seconds)} left" in result.stderr
 

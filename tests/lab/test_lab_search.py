@@ -219,7 +219,7 @@ def test_generator_limit_ends_the_search_with_its_name(
 
 
 def test_search_ends_at_a_refused_load(tmp_path: Path, program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # As on a host with low limits.
+    # This stand-in for the engine refuses four clients, as on a host with low limits.
     narrow = tmp_path / "narrow"
     narrow.write_text(
         f"""#!/bin/sh

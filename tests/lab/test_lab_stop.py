@@ -26,7 +26,7 @@ THREE = SMALL.replace("second: {store: lmdb}", "second: {store: lmdb}, third: {s
 
 @dataclass
 class MadeUp(ExperimentRun):
-    """A run whose trials take no time. The trials of some systems fail after a certain repeat."""
+    """A run whose trials take no time. In some systems, the trials after a certain repeat have no result."""
 
     # The last successful repeat, by system.
     last: dict[str, int] | None = None

@@ -144,7 +144,7 @@ def test_stage_mistake_has_line_and_hint(tmp_path: Path) -> None:
 
 
 def due(pieces: Sequence[tuple[float, float, float]], start: float, end: float) -> int:
-    """The number of operations due between two instants, computed with integers, for pieces of (from, to, seconds)."""
+    """The number of operations due between two instants, for stages given as (first rate, last rate, seconds)."""
 
     def integral(until: float) -> float:
         total = 0.0

@@ -47,7 +47,7 @@ class Bare:
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
         pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(environment / "bin/python")]
         subprocess.run([*pip, "install", "--quiet", "--no-deps", "--no-index", str(wheel)], check=True)
-        # This environment's dependencies, because the package index may be unreachable.
+        # Uses the dependencies of this environment, because the package index may be unreachable.
         version = f"python{sys.version_info.major}.{sys.version_info.minor}"
         site = environment / "lib" / version / "site-packages"
         (site / "dependencies.pth").write_text(sysconfig.get_path("purelib"))

@@ -325,7 +325,7 @@ def test_ten_thousand_trials_make_a_readable_page() -> None:
     assert len(names) <= 60
     assert large.count("<tr") < 600
     assert "300 of 10,000 trials, invalid and suspect ones first: values.jsonl has all of them" in large
-    # The one suspect trial is among them.
+    # The 300 trials include the one suspect trial.
     assert ">000017<" in large
     assert "940 more variants not shown here" in large
 

@@ -21,7 +21,7 @@ METRICS = ("throughput", "read.p99")
 
 
 def compare(change: Change | None = None) -> View:
-    """Six repeats of lmdb and rocksdb; `change` alters each trial."""
+    """Compares lmdb and rocksdb over six repeats; `change` alters each trial."""
     return View(judge_results(experiment(change, question=asking(by="system", baseline="rocksdb", metrics=METRICS))))
 
 

@@ -27,7 +27,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The page of every crafted judgement, and of the usual results as judged."""
     directory = tmp_path_factory.mktemp("pages")
     judgements = {name: make() for name, make in report_support.ALL.items()}
-    # The crafted sides differ in file system and time; a phone's first screen cannot hold these and a chart.
+    # The crafted sides differ in file system and time; a phone's first screen cannot hold these findings and a chart.
     usual, differing = judgements["usual"].results, {"file_system", "device"}
     alike = [
         replace(

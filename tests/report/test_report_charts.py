@@ -73,7 +73,7 @@ def test_page_and_image_charts_share_the_palette() -> None:
     from loadstone.report.html import read
 
     for number, colour in enumerate(theme.PALETTE, start=1):
-        # In light mode and in print.
+        # Each colour is set in light mode and in print.
         assert read("style.css").count(f"--series-{number}: {colour};") == 2
 
 

@@ -25,7 +25,7 @@ from scripted_relay import LosingCassandra
 from systems_support import Up, environment, up
 
 POPULATION = 2_000
-# The first partition, by generation: its key, and its column C0.
+# The first partition, by the version that generates the data: its key, and its column C0.
 FIRST = {
     "3.11": ("0P37709P21", "85182fdfe7f86306cd58ce81aa53cca24c193841d6ae8a91646a4c304dd9f47892f9"),
     "4": ("708PK46680", "041c6a27dc0dcdfd65fec10f8598138934413aa47badd9942cd9987024c746219625"),

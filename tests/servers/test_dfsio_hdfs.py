@@ -357,8 +357,8 @@ def test_read_waits_for_the_only_data_node(program: Path, tmp_path: Path, single
     def restart_data_node(test: subprocess.Popen[str]) -> None:
         # The restart follows the first of the three waits, so that nothing is read for whole seconds.
         time.sleep(3)
-        # The waits, 18 s in total, may be shorter than the start of a JVM on a busy host. At most one of them can end
-        # while the test is paused.
+        # The waits, 18 s in total, may be shorter than the start of a JVM on a busy host. The test is therefore paused
+        # during the start; at most one wait can end while it is paused.
         test.send_signal(signal.SIGSTOP)
         single_copy_hdfs.up(1, single_copy_hdfs.plan.settings)
         test.send_signal(signal.SIGCONT)

@@ -140,7 +140,7 @@ def test_a_run_of_the_thread_sweep(tables: Up, engine_variable: None, tmp_path: 
 
 
 def raw_points(home: Path, line: str, done: dict[str, int]) -> None:
-    """The file named by the line has a point for each operation."""
+    """Checks that the file named by the line has a point for each operation."""
     named = re.search(r"measurement\.raw\.output_file=(\S+)", line)
     assert named
     rows = [row.split(",") for row in (home / named[1]).read_text().splitlines()]
@@ -152,7 +152,7 @@ def raw_points(home: Path, line: str, done: dict[str, int]) -> None:
 
 
 def time_series(result: CommandResult, kind: str, done: int) -> None:
-    """Averages over slices of two seconds, and the count."""
+    """Checks the count, and that the averages cover slices of two seconds."""
     assert result.value(kind, "Operations") == done
     slices = [(int(name), float(value)) for metric, name, value in result.report() if metric == kind and name.isdigit()]
     assert [start for start, _ in slices] == [2000 * number for number in range(len(slices))]

@@ -16,7 +16,7 @@ from scripted_redis import OOM, FakeRedis
 from scripted_relay import Fault
 from ycsb_support import USAGE, read_refusal
 
-# The maximum number of kills before a server that may lose writes has lost one.
+# The maximum number of kills until a server that may lose writes must have lost one.
 KILLS_MAX = 20
 
 
@@ -24,7 +24,7 @@ def test_a_store_that_lives_has_lost_nothing(engine: Engine) -> None:
     lmdb = Proof(engine, "lmdb", ("lmdb.dir=data",))
     lmdb.load()
     line = lmdb.line(
-        # At a rate, because the order of close consecutive writes is unknown.
+        # The rate separates consecutive writes, because the order of writes close in time is unknown.
         "operationcount=20000",
         "target=10000",
         "updateproportion=0.4",
@@ -167,7 +167,7 @@ def test_postgres_without_synchronous_commit_loses_the_last_writes(
     print(f"lost after {len(postgres.runs)} kills")
     output, lost = verdict.output, verdict.output["lost"]
     assert 0 < lost["writes"] < output["writes"]["acknowledged"], f"nothing was lost in {KILLS_MAX} kills"
-    # Three times `wal_writer_delay`.
+    # The window is three times `wal_writer_delay`.
     assert (verdict.is_proven, lost["allowed"], lost["window_ms"]) == (True, lost["writes"], 600)
     assert output["found"]["phantom"] == output["found"]["corrupt"] == 0
     # Older writes are present: only the last writes are lost.
@@ -197,7 +197,7 @@ def test_dropped_update_is_named(engine: Engine) -> None:
 
 
 def run_on_fake(engine: Engine, server: FakeRedis) -> Proof:
-    """Runs on a small Redis that refuses requests according to a script."""
+    """Several runs on a small Redis, which refuses requests according to a script."""
     return Proof(engine, "redis", ("redis.host=127.0.0.1", f"redis.port={server.port}", "redis.timeout=10000"))
 
 

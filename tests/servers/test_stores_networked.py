@@ -46,7 +46,7 @@ def store_server(request: pytest.FixtureRequest) -> Iterator[Served]:
 
 
 def leave_to_soak(*names: str) -> pytest.MarkDecorator:
-    """All stores. The named stores, whose driver or fault is covered by other tests, are tested only by `make soak`."""
+    """Tests all stores; the named stores, whose driver or fault other tests cover, only in `make soak`."""
     stores = [pytest.param(store, id=store.name, marks=[pytest.mark.soak] * (store.name in names)) for store in STORES]
     return pytest.mark.parametrize("store_server", stores, indirect=True)
 
@@ -83,7 +83,7 @@ def statuses(result: CommandResult) -> Counter[str]:
 
 
 def check_refusal(result: CommandResult, *arguments: str) -> None:
-    """The run did not begin, stated the reason on one line, and gave a hint on another."""
+    """Checks that the run did not begin, stated the reason on one line, and gave a hint on another."""
     assert result.code == 1, result.err
     assert "Starting test." not in result.err
     errors = [line for line in result.err.splitlines() if line.startswith("error: ")]
@@ -276,7 +276,7 @@ def test_invalid_or_useless_credentials_are_refused(store_server: Served, engine
 
 def test_missing_table_message_shows_how_to_create_it(store_server: Served, engine: Engine) -> None:
     if store_server.store.table is None:
-        # The name of a table has no effect: records loaded under one name are found under any.
+        # The name of a table has no effect: records loaded under one table name are found under every table name.
         store_server.load(engine)
         line = f"run {store_server.store.name} -P workloads/workloadc recordcount={RECORDS} operationcount=50"
         assert engine(line, "table=nosuchtable", *store_server.arguments()).returns("READ") == {"OK": 50}
@@ -355,7 +355,7 @@ def behind(store_server: Served, module_engine: Engine, program: Path) -> Behind
 def test_relayed_final_stall_is_in_the_tail(behind: Behind) -> None:
     run = behind.run(Fault("stall", 1.0, 2.1))
     least = run.check()
-    # Operations that became due within the first tenth of the silence waited for a second.
+    # Operations that became due within the first tenth of the silence waited for at least a second.
     assert sum(bound >= 1.0e9 for bound in least) > DUE // 100
     p99 = percentiles(run.summary, 0.99)[0]
     assert p99.value >= 1.0e9
@@ -375,7 +375,7 @@ def test_relayed_connection_losses_are_failures_and_reconnected(behind: Behind) 
     run = behind.run(Fault("reset", 0.3, every=25), reset_at=1.0)
     run.check()
     assert run.statuses <= {"OK", "SERVICE_UNAVAILABLE"}
-    # Clients of Cassandra share a connection.
+    # All clients of Cassandra share a connection, so a reset fails one operation of each client.
     failures_per_reset = RELAYED_CLIENTS if behind.store_server.store.name == "cassandra" else 1
     summary, connecting = run.summary, run.summary.connection_attempts
     assert connecting is not None

@@ -164,7 +164,7 @@ def test_figures_see_the_data_and_the_collector(single_node: RunningSystem) -> N
             cql.run_query(f"INSERT INTO ycsb.usertable (y_id, field0) VALUES ('user{row}', '{'x' * 100_000}')")
     nodetool(single_node.place, single_node.plan, 1, "flush", "ycsb")
     after = single_node.read_figures()
-    # The sum instead of the growth: concurrent compactions of Cassandra's own tables free a few kB.
+    # Tests the total load, not its growth, because concurrent compactions of Cassandra's own tables free a few kB.
     assert before["cassandra-1.load_bytes"] < 4_000_000 < after["cassandra-1.load_bytes"]
     assert after["cassandra.flushes"] == before["cassandra.flushes"] + 1
 
@@ -286,7 +286,7 @@ def test_killed_node_misses_writes_but_loses_none(three: RunningSystem, engine: 
     cassandra.load()
     for node in (1, 2, 3):
         nodetool(three.place, three.plan, node, "disablehandoff")
-    # Not the third node, which has the only copy of the default user.
+    # The third node must stay up, because it has the only copy of the default user.
     kill_node(three, 2)
     line = cassandra.line("operationcount=400", "target=100")
     written = engine.run(*line, timeout=180).returns("UPDATE")["OK"]

@@ -164,7 +164,7 @@ def test_two_region_servers_over_hdfs(tmp_path: Path) -> None:
         assert (len(serving.servers), serving.waiting) == (2, 0)
         assert hbase.read_figures()["regions.usertable"] == 10
 
-        # As if HDFS had been started for this HBase.
+        # The owner file makes this HBase the owner of HDFS, so `down` also stops HDFS.
         file_system.owner_file(hbase.place).touch()
         hbase.down()
         assert hdfs.status() == []

@@ -162,7 +162,7 @@ def test_what_hbase_left_is_removed_and_nothing_else(hdfs: RunningSystem) -> Non
         write(hdfs, path, b"a")
     base = hdfs.store_properties()["fs.defaultFS"]
     file_system.remove_directory(f"{base}/loadstone-hbase-1", conf)
-    # A block of another name node.
+    # The path is on another name node, so the directory of this name node must remain.
     file_system.remove_directory("hdfs://127.0.0.1:1/loadstone-hbase-2", conf)
     listed = json.loads(web_hdfs(hdfs, "GET", "/", "op=LISTSTATUS"))["FileStatuses"]["FileStatus"]
     names = {entry["pathSuffix"] for entry in listed}

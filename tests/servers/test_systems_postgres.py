@@ -98,7 +98,7 @@ def test_statement_timeouts_keep_their_connections(server: Up, start: Start) -> 
     ask(server, "BEGIN; LOCK TABLE usertable; SELECT pg_sleep(0.5); COMMIT")
     engine.succeed(1000)
     assert ask(server, connections) == before
-    # Both clients wait in a read: a session that is terminated between two reads fails none.
+    # The lock makes both clients wait in a read, because a session that ends between two reads fails no read.
     end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'loadstone'"
     ask(server, f"BEGIN; LOCK TABLE usertable; SELECT pg_sleep(0.05); {end}; COMMIT")
     engine.succeed(1000)
@@ -211,7 +211,7 @@ def test_columns_beside_the_fields_are_left_alone(server: Up, start: Start) -> N
 def test_field_that_is_not_text_is_refused(server: Up, start: Start) -> None:
     server.running.recreate_table("usertable")
     ask(server, "ALTER TABLE usertable ALTER field0 TYPE INT USING 0")
-    # Four bytes: they would be stored in the column as a number.
+    # The values have four bytes, so the INT column would accept them as numbers.
     length = {"distribution": "constant", "bytes": 4}
     load = work(records=10, insert_count=10, field_length=length)
     result = outcomes(start(store=store_spec(server), work=load, phase="load", until={"operations": 10}))

@@ -182,7 +182,7 @@ def test_without_lists_of_packages_and_then_without_apt(tmp_path: Path) -> None:
         for environment in (variables, no_apt):
             assert systems(root, "up", "redis", "--set", port, **environment).stdout.startswith("redis up ")
             systems(root, "down", "redis", **environment)
-        # A server other than the package's, of any origin.
+        # `binary` may name a server from any source, not only from the package.
         (binary,) = cache.glob("debian/redis-server-*/usr/bin/redis-server")
         libraries: dict[str, Any] = {"LD_LIBRARY_PATH": debian.library_path(binary.parents[2])}
         command = ["up", "redis", "--set", port, "--set", f"binary={binary}"]
@@ -196,5 +196,5 @@ def test_a_disk_that_fills_while_files_are_fetched(tmp_path: Path) -> None:
         limited = ("prlimit", "--fsize=100000", "--")
         stderr = systems(root, "up", "redis", code=1, prefix=limited, LOADSTONE_CACHE=str(tmp_path)).stderr
         assert "error: cannot " in stderr
-        # Nothing that a later command would mistake for a complete file.
+        # No directory remains that a later command would mistake for a complete package.
         assert [path.name for path in (tmp_path / "debian").iterdir() if path.is_dir()] in ([], ["apt"])

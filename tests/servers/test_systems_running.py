@@ -205,7 +205,7 @@ def test_a_server_that_is_killed_while_it_starts(tiny: Tiny) -> None:
 def test_a_lab_that_is_killed_leaks_nothing(tiny: Tiny, number: int, then: str) -> None:
     """The lab is killed just before it writes its state: its servers are found, including unrecorded servers."""
     tiny("up", "--nodes", "2", code=-9, TINY_DIES_AT_SAVE=str(number))
-    # Nothing yet; the first started; it is ready; the second started; it is ready.
+    # The saves: no server has started, the first has started, it is ready, the second has started, it is ready.
     there = {1: 0, 2: 1, 3: 1, 4: 2, 5: 2}[number]
     assert len(tiny.there()) == there
     if then == "up":
@@ -272,7 +272,7 @@ def test_pids_of_another_boot_mean_nothing(tiny: Tiny, bystander: subprocess.Pop
     os.kill(document["started"][0]["pid"], signal.SIGKILL)
     result = process.read_process(bystander.pid)
     assert result is not None
-    # The same pid and age, by chance.
+    # After a reboot, another process could have the same pid and start time by chance.
     document["started"][0] |= {"pid": bystander.pid, "started_ticks": result.start_ticks}
     document["boot"] = "another"
     tiny.state.write_text(json.dumps(document))

@@ -95,7 +95,8 @@ def test_killed_job_restarts_cleanly(
     killed, count = kill_at(0, calls, [program, *arguments])
     assert not killed
     assert [*list_directory(hdfs, place)] == ["out"]
-    # From the first call to the last; the number of calls varies slightly between runs.
+    # The kills are spread from the first call to about the last, because the number of calls varies slightly between
+    # runs.
     for n in range(1, count, max(count // 16, 1)):
         # Each run has a separate output, because a complete output is not written again.
         arguments[-1] = f"{uri}{place}/{n}/out"

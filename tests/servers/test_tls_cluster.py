@@ -128,7 +128,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 def check_refusal(refused: CommandResult, node: int, reason: str, hint: str) -> None:
-    """One line states the reason and names the node, and one hint follows."""
+    """Checks that one line states the reason and names the node, and that one hint follows."""
     assert refused.code == 1, refused.err
     (message,) = refused.messages("error: ")
     assert f"127.0.0.{node}:" in message

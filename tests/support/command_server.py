@@ -49,7 +49,7 @@ def run_command(
     """Runs `loadstone …` to its end, without input. Raises subprocess.TimeoutExpired after `timeout` seconds."""
     line = [str(argument) for argument in arguments]
     request = json.dumps({"arguments": line, "cwd": str(cwd or Path.cwd()), "env": dict(env)}).encode()
-    # The server's imports take as long as some commands, so a single test runs without it.
+    # The server's imports take as long as some commands, so a single test runs without the server.
     if prefix or not ENABLED or len(request) > REQUEST_BYTES or next(COMMANDS) < 3:
         return subprocess.run(
             [*prefix, *LOADSTONE, *line],
@@ -83,7 +83,7 @@ def run_command(
 
 @cache
 def connect() -> socket.socket:
-    """The connection to this worker's server. The server ends when it closes."""
+    """Starts this worker's server and returns the connection to it. The server exits when the connection closes."""
     mine, inherited = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with inherited:
         actions = [
@@ -178,7 +178,8 @@ def main() -> int:
     os.environ.clear()
     os.environ.update(request["env"])
     os.chdir(request["cwd"])
-    # State that depends on the environment, and the first directory of `python -c`.
+    # tempfile caches a directory from the old environment, and `python -c` puts the working directory first in the
+    # path.
     tempfile.tempdir = None
     sys.path[0] = ""
     sys.argv = ["-c", *request["arguments"]]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 MEGABYTE = 1 << 20
-# Hadoop's lines, with the expression that existing scripts use.
+# A line of Hadoop's results, matched by the regular expression that existing scripts use.
 LINE = re.compile(r"^ *([A-Za-z&/ ]+?): (.*)$")
 
 
@@ -24,7 +24,7 @@ class DfsioResult:
     err: str
 
     def engine_figure(self, name: str) -> str:
-        """A figure from Loadstone's part of the report, by the start of its name, which must occur once."""
+        """The figure of the one line of Loadstone's part of the report that begins with `name`."""
         (value,) = [line.partition(": ")[2] for line in self.out.splitlines() if line.strip().startswith(name)]
         return value
 

@@ -23,9 +23,9 @@ FLAT = {"rocksdb": 1000.0, "lmdb": 1000.0}
 ALIKE = {"rocksdb": 5.0, "lmdb": 5.0}
 TWICE = {"rocksdb": 1000.0, "lmdb": 2000.0}
 SECONDS = 60
-# The level at a share of the window, as a multiple of the steady level.
+# Returns the level at a point of the window (0 is its start, 1 its end), as a multiple of the steady level.
 Level = Callable[[float], float]
-# The level of a system in a block.
+# Returns the level of a system in a block.
 Levels = Callable[[str, int], Level]
 THROUGHPUT = asking(metrics=("throughput",))
 
@@ -46,7 +46,7 @@ def step(first: float, last: float, at: float = 0.5) -> Level:
 
 
 def hump(level: float, first: float, last: float) -> Level:
-    """Another level in a part of the window."""
+    """A different level in one part of the window."""
     return lambda share: level if first <= share < last else 1.0
 
 
@@ -73,7 +73,7 @@ def alternating(factor: float, *systems: str) -> Levels:
 
 
 def first_of(*some: Levels) -> Levels:
-    """The first of several shapes that drifts."""
+    """For each system and block, the first of these shapes that is not steady."""
 
     def levels(system: str, block: int) -> Level:
         levels_of = [shape(system, block) for shape in some]
@@ -137,5 +137,5 @@ def is_latency(metric: str) -> bool:
 
 
 def top(level: Level) -> float:
-    """The level that a tenth of the seconds reach, which determines the tail."""
+    """The level that is reached in a tenth of the seconds; it determines the tail."""
     return sorted(level((at + 0.5) / SECONDS) for at in range(SECONDS))[-SECONDS // 10]

@@ -1,4 +1,4 @@
-"""Crafted events of an engine of version 2: histograms, outcomes, intervals and a summary."""
+"""Crafted engine events of version 2: histograms, outcomes, intervals and a summary."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def outcome(
 
 
 def ready(**changes: Any) -> dict[str, Any]:
-    """The event of an open store."""
+    """The event that reports that the store is open."""
     return {
         "event": "ready",
         "events": 2,
@@ -93,7 +93,7 @@ def interval(k: int, outcomes: list[dict[str, Any]], **changes: Any) -> dict[str
 
 
 def earlier(k: int, outcomes: list[dict[str, Any]], **changes: Any) -> dict[str, Any]:
-    """Operations of the k-th second that succeeded after its event."""
+    """Operations that were due in the k-th second and succeeded after that second's event."""
     good = sum(outcome_of["count"] for outcome_of in outcomes)
     counts = {"completed": 0, "ended": 0, "good": good, "late": 0, "failed": 0, "not_yet": 0}
     return {"k": k, **counts, "outcomes": outcomes, **changes}

@@ -38,7 +38,7 @@ def record_of(kind: str, repeat: int) -> FaultRecord:
 def store_of(level: str, kind: str, repeat: int) -> SimulatedStore:
     """At ONE, requests to the killed node fail until its failure is detected.
 
-    At QUORUM, requests for a third of the keys fail until its return.
+    At QUORUM, requests for a third of the keys fail until the node is back.
     """
     order_ns, lift_ns = instants(repeat)
     if kind == "none":

@@ -28,7 +28,7 @@ SCALES = {name: factor for scale in (units.DURATIONS, units.SIZES) for factor, n
 SCALES |= {f"{name}{per}": factor for factor, name in units.SIZES for per in ("/s", "/op")}
 TIMES = {name for _, name in units.DURATIONS}
 NUMBER = re.compile(r"^(?P<bound>at (?:least|most) )?(?P<number>-?[\d,]+(?:\.\d+)?(?:e[+-]?\d+)?) ?(?P<unit>.*)$")
-# Cells with these texts have no figure.
+# A cell that begins with one of these words contains no figure.
 PLACEHOLDERS = ("withheld", "failed", "unanswered", "no device", "over the network", "not measured", "none", "unknown")
 # The loads and throughputs in the sentence on a knee.
 KNEE_FIGURES = (
@@ -147,7 +147,7 @@ class TableReader(HTMLParser):
 
 
 def find_conflicts(judgement: Judgement) -> list[str]:
-    """Figures that a rendered report shows with more than one value, and parts that exceed the whole, a line each."""
+    """Figures that a rendered report shows with more than one value, and parts that exceed the whole, one line each."""
     view = View(judgement)
     parts = PART.finditer(markdown.document(view, sections(view)))
     lines = [match[0] for match in parts if number_of(match["part"]) > number_of(match["whole"])]
@@ -281,7 +281,7 @@ def answer_figures(group: str, row: Mapping[str, str], notes: Mapping[str, str])
     metric, _, context = name.partition(" · ")
     sides = [head for head, _ in cells if " against " not in head and head not in ("conclusion", "verdict")]
     for side in sides:
-        # Joint rows have ranges over contexts.
+        # A row that joins several contexts shows a range over them.
         if " to " not in row[side]:
             yield f"{side} {group} {context}", metric, Place(place, row[side])
     for head, text in cells:
@@ -297,7 +297,7 @@ def change_figures(label: str, metric: str, text: str, note: str, place: str) ->
     if "intervals within" in note:
         return
     every = f"{text} {note}"
-    # The ends of an interval may have the unit of a ratio.
+    # Intervals are removed first, because their bounds may have a ratio's unit.
     if match := RATIO.search(RATIO_INTERVAL.sub(" ", text) + " " + RATIO_INTERVAL.sub(" ", note)):
         yield label, f"{metric} ratio", Place(place, read_ratio(match["number"], match["unit"]))
     if "as measured" not in every and (match := RATIO_INTERVAL.search(note) or RATIO_INTERVAL.search(text)):
@@ -414,7 +414,7 @@ def read_export(judgement: Judgement) -> Iterator[tuple[str, str, Place]]:
 
 
 def json_figures(judgement: Judgement) -> Iterator[tuple[str, str, Place]]:
-    """The figures of `loadstone show --json`; a search has its own."""
+    """The figures of `loadstone show --json`, except for a search."""
     for cell in () if judgement.searches else judgement_document(judgement)["cells"]:
         if cell["withheld"] or not math.isfinite(cell["value"]):
             continue
@@ -460,7 +460,7 @@ def metric_words(metric: str) -> str:
 
 
 def agree(first: str, second: str) -> bool:
-    """Whether two texts can be one figure: equal within half of the last digit of both."""
+    """Whether two texts can show the same figure: equal within the rounding of their last digits."""
     texts = [text.strip() for text in (first, second)]
     if any(text.startswith(PLACEHOLDERS) or text in ("", "–") for text in texts) or texts[0] == texts[1]:
         return True
@@ -476,7 +476,7 @@ def agree(first: str, second: str) -> bool:
 
 
 def parse_figure(text: str) -> tuple[float, float, str] | None:
-    """A figure in its base unit, half of its last digit, and the unit's kind."""
+    """A figure in its base unit, half a unit of its last digit, and the type of its unit."""
     match = NUMBER.match(text)
     if match is None:
         return None

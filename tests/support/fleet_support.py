@@ -93,13 +93,13 @@ class ScriptedHost:
     back: float = 0.001
     offset: float = 0.0
     drift: float = 0.0
-    # The instant from which it neither receives nor replies.
+    # The instant from which the host neither receives nor replies.
     silent_from: float = float("inf")
-    # The instants at which its clock jumps, and the jumps, s.
+    # The instants at which the host's clock jumps, and the size of each jump, s.
     jumps: dict[float, float] = field(default_factory=dict)
-    # The time from a launch until its engines are ready, s.
+    # The time from a launch until the host's engines are ready, s.
     opening: float = 0.1
-    # Its engines fail instead of becoming ready.
+    # If set, the host's engines fail with this message instead of becoming ready.
     failure: str = ""
     ignores_stop: bool = False
     started_at: float | None = None

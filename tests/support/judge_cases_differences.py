@@ -19,13 +19,13 @@ def clients(trial: TrialResult) -> TrialResult:
 
 
 def also_by_clients(trial: TrialResult) -> TrialResult:
-    """The clients as a compared dimension."""
+    """Compares the variants by system and number of clients; lmdb has twice as many clients."""
     changed = clients(trial)
     return replace(changed, config={"system,clients": f"{trial.config['system']},{changed.clients}"})
 
 
 def place_systems(is_shared: str) -> Change:
-    """The systems as placements, on more and fewer machines."""
+    """Turns the two systems into the placements `apart` and `beside`, on different numbers of machines."""
 
     def change(trial: TrialResult) -> TrialResult:
         is_apart = trial.config["system"] == "rocksdb"
@@ -37,14 +37,14 @@ def place_systems(is_shared: str) -> Change:
 
 
 def use_bytes(trial: TrialResult) -> TrialResult:
-    """A throughput in bytes per second."""
+    """Replaces the throughput with a figure in bytes per second."""
     return replace(
         trial, values={**trial.values, "throughput": replace(trial.values["throughput"], unit="B/s", value=5e6)}
     )
 
 
 def vary_setting(dimension: str, *names: str) -> ResultSet:
-    """Trials compared by a dimension without a template, with the requested settings that follow from it."""
+    """Trials compared by this dimension, which is also the value of the requested settings `names`."""
 
     def change(trial: TrialResult) -> TrialResult:
         value = trial.config["system"]

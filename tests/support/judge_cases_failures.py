@@ -13,7 +13,7 @@ NOTE, WITHHELD, _, SUSPECT, INVALID = Severity
 
 
 def count_by_statuses(trial: TrialResult) -> TrialResult:
-    """Verification counted by statuses, as YCSB counts it, without a figure."""
+    """Replaces the figures of the verification with counts by status, as in YCSB."""
     retained = set_figures(without=("verified", "wrong"))(trial)
     return replace(retained, statuses={"VERIFY": {"OK": 990, "UNEXPECTED_STATE": 10}})
 

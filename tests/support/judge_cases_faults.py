@@ -63,7 +63,7 @@ LEDGER = {
 
 
 def with_fault(fault: FaultRecord = KILL, line: tuple[float, int] = (0.95, 14), bound: str = "") -> Change:
-    """A trial at a rate with one fault and its figures; `line` has the number of windows before the fault."""
+    """A trial at a rate with one fault; `line` is the value of `recovered.line` and its number of windows."""
 
     def add(trial: TrialResult) -> TrialResult:
         measured = {metric: value(metric, figure) for metric, figure in {**FIGURES, **LEDGER}.items()}
@@ -112,7 +112,7 @@ def miss_reads(window: str) -> Change:
 
 
 def run_closed_loop(gap_s: float) -> Change:
-    """A closed loop without a failure during the fault, in which no operation completed for a time."""
+    """A closed loop without a failure during the fault, in which no operation completed for `gap_s` seconds."""
     change = set_figures(during__failed=0, longest_gap=gap_s * SECOND)
     return lambda trial: replace(change(trial), loop="closed")
 

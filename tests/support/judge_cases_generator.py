@@ -17,7 +17,7 @@ def disturb_probe(trial: TrialResult) -> TrialResult:
 
 
 def remove_probe_at_rate(trial: TrialResult) -> TrialResult:
-    """A trial at a rate with a note of the engine, without the figure behind the note."""
+    """A trial at a rate in which the engine noted its limit, but did not report the figure `driver`."""
     noted = noting("generator-limited", "the engine is the limit")(
         set_figures(late__generator=0, without=("driver",))(trial)
     )

@@ -14,12 +14,12 @@ NOTE, WITHHELD, _, SUSPECT, INVALID = Severity
 
 
 def open_loop(trial: TrialResult) -> TrialResult:
-    """The same trial with a rate set."""
+    """Turns a trial into an open loop."""
     return replace(trial, loop="open")
 
 
 def busy(rate: float, driver: float = 0.0) -> ResultSet:
-    """Ten clients at `rate` op/s of 10 ms each, and `driver` ns of engine time per operation."""
+    """Ten clients, `rate` op/s, 10 ms per operation, and `driver` ns of engine time per operation."""
     return experiment(set_figures(throughput=rate, all__mean=1e7, driver=driver, without=("runtime", "read.mean")))
 
 

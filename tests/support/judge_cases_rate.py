@@ -28,7 +28,7 @@ def run_at_rate(*changes: Change) -> ResultSet:
 
 
 def count_by_statuses(trial: TrialResult) -> TrialResult:
-    """Counts by status only. The parts of a composed operation are counted, unless it never completed."""
+    """Counts by status only. A read-modify-write is counted by its read and update, unless it never completed."""
     statuses = {
         "READ": {"OK": 95_000, "ERROR": 4_000, "CENSORED": 100},
         "READ-MODIFY-WRITE": {"OK": 5_000, "CENSORED": 10},
@@ -38,7 +38,7 @@ def count_by_statuses(trial: TrialResult) -> TrialResult:
 
 
 def responding(first: float, last: float, *, sway: float = 0.0, loop: bool = True, seconds: float = 1.0) -> ResultSet:
-    """Thirty intervals; the median response, ns, goes from `first` to `last` and alternates by the share `sway`."""
+    """Thirty intervals; the median response, ns, goes from `first` to `last`, plus and minus the share `sway`."""
     line = [first + (last - first) * at / 29 for at in range(30)]
     p50 = tuple(latency * (1 + sway * (-1) ** at) for at, latency in enumerate(line))
     series = replace(make_series(STEADY, length=seconds), p50_ns=p50, p99_ns=(300 * MS,) * 30)

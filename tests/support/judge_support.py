@@ -78,7 +78,7 @@ def sound(system: str = "rocksdb", repeat: int = 1, factor: float = 1.0) -> Tria
 
 
 def set_figures(n: int = OPERATIONS, without: tuple[str, ...] = (), **figures: float) -> Change:
-    """Changed figures; a double underscore in a name represents a dot: `late__client`."""
+    """Changes figures; a double underscore in a name represents a dot: `late__client`."""
     changed = {name.replace("__", "."): figure for name, figure in figures.items()}
 
     def change_trial(trial: TrialResult) -> TrialResult:
@@ -89,23 +89,23 @@ def set_figures(n: int = OPERATIONS, without: tuple[str, ...] = (), **figures: f
 
 
 def facts(**known: Any) -> Change:
-    """Changed facts."""
+    """Changes facts of a trial."""
     return lambda trial: replace(trial, facts={**trial.facts, **known})
 
 
 def noting(name: str, message: str) -> Change:
-    """A note from the engine."""
+    """Gives a trial this note from the engine."""
     return lambda trial: replace(trial, notes=(Note(name, message, "see there"),))
 
 
 def with_end(how: str, note: str = "", message: str = "") -> Change:
-    """A changed end."""
+    """Changes how a trial ended."""
     notes = (Note(note, message, "see there"),) if note else ()
     return lambda trial: replace(trial, end=how, notes=notes)
 
 
 def failing(*failures: str) -> Change:
-    """Earlier failed attempts with their reasons."""
+    """Adds earlier failed attempts, with their reasons, to a trial."""
     return lambda trial: replace(trial, attempt=len(failures) + 1, failures=failures)
 
 
@@ -121,7 +121,7 @@ def both(*changes: Change) -> Change:
 
 
 def rocksdb(change: Change) -> Change:
-    """A change to one side only."""
+    """Applies a change to the trials of rocksdb only."""
     return lambda trial: change(trial) if trial.config["system"] == "rocksdb" else trial
 
 

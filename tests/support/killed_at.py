@@ -17,7 +17,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-# Numbers of x86-64 (arch/x86/entry/syscalls/syscall_64.tbl).
+# Numbers of system calls on x86-64 (arch/x86/entry/syscalls/syscall_64.tbl).
 NUMBERS = {
     "pread64": 17,
     "pwrite64": 18,

@@ -49,7 +49,7 @@ RF_1, RF_3 = facts(replication=1, replication_acknowledged=1), facts(replication
 
 
 def print_digits(p99_ms: Mapping[str, float], digit_ms: float) -> ResultSet:
-    """A tool that prints its p99 with few digits: the true values have 1 % noise."""
+    """Results of a tool that prints its p99 with few digits; the true values have 1 % noise."""
 
     def round_result(trial: TrialResult) -> TrialResult:
         system = str(trial.config["system"])
@@ -111,7 +111,7 @@ def sweep_with_limit() -> ResultSet:
 
 
 def pace_one_side(system: str, block: int, rate: float) -> TrialResult:
-    """One side at a rate, the other in a closed loop."""
+    """Runs rocksdb at a rate, and the other side in a closed loop."""
     result = run_at_rate(system, block, rate)
     return result if system == "rocksdb" else replace(result, loop="closed")
 

@@ -46,7 +46,7 @@ def run_at_rate(system: str, block: int, rate: float) -> TrialResult:
 
 
 def rename_dimension(dimension: str, **values: Scalar) -> Change:
-    """The systems under another dimension, with a value for each system."""
+    """Replaces the dimension `system` by another dimension, with a value for each system."""
 
     def change_result(result: TrialResult) -> TrialResult:
         return replace(result, config={dimension: values[str(result.config["system"])]})
@@ -96,7 +96,7 @@ def two_workloads() -> ResultSet:
 
 
 def fast_and_slow_blocks() -> ResultSet:
-    """The host has one of two clock rates in each block, a third apart; lmdb is 5 % faster in every block."""
+    """The host is a third slower in every second block; lmdb is 5 % faster in every block."""
 
     def clock(result: TrialResult) -> TrialResult:
         return result if result.repeat % 2 else faster(0.66)(result)

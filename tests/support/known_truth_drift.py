@@ -93,7 +93,7 @@ def short(levels: Levels, intervals: int, last: float = 1.0) -> ResultSet:
 
 
 def simulate_rates(repeats: int, lmdb: float, rates: Callable[[str, int], list[float]]) -> ResultSet:
-    """Windows second by second; `lmdb` multiplies that system's rates."""
+    """Simulates windows from the rate of each second; `lmdb` multiplies the rates of that system."""
     trials: list[TrialResult] = []
     series_by_trial: dict[str, Series] = {}
     for block in range(1, repeats + 1):

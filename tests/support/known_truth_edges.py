@@ -106,14 +106,14 @@ def stress(name: str, rate: int, p99_ms: float, errors: int) -> ResultSet:
 
 
 def failing_tools(slow: ResultSet, fast: ResultSet, metric: str = P99) -> ResultSet:
-    """A figure from the logs of two tools. The file allows 10 % of the operations to fail."""
+    """Compares a figure from the logs of two tools; the question allows 10 % of the operations to fail."""
     joined = compare_files(slow, fast, metric)
     allowing = asking(by=joined.comparison_dimension, metrics=(metric,), checks={"errors": {"share": 0.1}})
     return replace(joined, question=allowing, own={})
 
 
 def vary_wal(rates: Mapping[tuple[str, str], float], blocks: Mapping[tuple[str, str], Iterable[int]]) -> ResultSet:
-    """Systems with a synced or unsynced log, in these blocks; the setting determines the durability."""
+    """Systems with the log synced or not, each combination in its `blocks`; the setting `wal` is the durability."""
     results = []
     for (system, wal), rate in rates.items():
         for result in simulate_results({system: rate}, 8).trials:
@@ -129,7 +129,7 @@ def vary_wal(rates: Mapping[tuple[str, str], float], blocks: Mapping[tuple[str, 
 
 
 def pool_columns(results: ResultSet, *col: str) -> ResultSet:
-    """Results grouped as by `loadstone show --col`."""
+    """Groups results as `loadstone show --col` does."""
     return project_results(results, Projection(row=(), col=col, metrics=("throughput",))).results
 
 
@@ -141,7 +141,7 @@ PRICE = {("rocksdb", "os"): 3000.0, ("rocksdb", "device"): 100.0, ("lmdb", "os")
 def vary_clients(
     blocks: Mapping[tuple[str, int], Iterable[int]], lmdb: float = 1.0, few: int = 10, many: int = 16
 ) -> ResultSet:
-    """Throughput grows with the number of clients, in these blocks or in all eight."""
+    """Two numbers of clients, each in its `blocks` or in all eight; throughput grows with the number of clients."""
     results = []
     for system, speed in (("rocksdb", 100.0), ("lmdb", 100.0 * lmdb)):
         for clients in (few, many):
@@ -160,13 +160,13 @@ PRICE_OF_ONE = {key: rate for key, rate in PRICE.items() if key != ("lmdb", "dev
 
 
 def price_durability(by: str, rates: Mapping[tuple[str, str], float]) -> ResultSet:
-    """Compared by this dimension, with an intended difference in durability."""
+    """Results compared by this dimension, with an intended difference in durability."""
     result = vary_wal(rates, {})
     return replace(result, question=replace(result.question, by=by, promises=("durability",)))
 
 
 def sweep_rates() -> ResultSet:
-    """Six rates; both sides reach the lower rates, one with half the tail, and neither reaches the highest."""
+    """Six rates; both sides reach the lower rates, lmdb with half the p99; neither side reaches the highest rate."""
     results: list[TrialResult] = []
     minutes = {}
     for rate in (100, 200, 400, 600, 800, 1000):
@@ -185,12 +185,12 @@ def sweep_rates() -> ResultSet:
 
 
 def run_at_rate(rate: int) -> Callable[[str, int, float], TrialResult]:
-    """A rate that is reached; the side's speed determines its latency."""
+    """Trials that reach the rate; the speed of a side determines its latency."""
     return lambda system, block, speed: trial(system, block, rate, target=rate, mean_ns=10 * MS * 1000 / speed)
 
 
 def add_pilot(results: ResultSet) -> ResultSet:
-    """A pilot block whose warm-up exceeds the limit."""
+    """Adds a pilot block in which the warm-up exceeds the limit."""
     group = {"trials": ["pilot-lmdb"], "steady_seconds": {"pilot-lmdb": 60.0}, "warmup_seconds": 120.0}
     pilot = {"warmup_seconds": 90.0, "cap_seconds": 90.0, "capped": True, "trial_seconds": 150.0, "groups": [group]}
     return replace(results, pilot=pilot, pilots=pilots(results))

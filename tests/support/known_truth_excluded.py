@@ -116,14 +116,14 @@ def two_of_two(change: Change) -> ResultSet:
 
 
 def minute_of_writes(trial: TrialResult) -> Series:
-    """All repeats of lmdb drop by 25 % in the workload of writes."""
+    """In the workload of writes, the throughput of lmdb drops by 25 % within every window."""
     if trial.config["workload"] == "writes" and trial.config["system"] == "lmdb":
         return make_series(trial, lambda at: 1.14 - 0.28 * at / 59)
     return make_series(trial)
 
 
 def three_systems(unsteady: str) -> ResultSet:
-    """Three systems; one drops by 25 % in all windows."""
+    """Three systems; the throughput of one drops by 25 % within every window."""
     return simulate_drift(
         {"rocksdb": 1000.0, "lmdb": 1500.0, "redb": 1200.0},
         always(**{unsteady: line(1.14, 0.86)}),

@@ -107,7 +107,8 @@ class Expectation:
 
     text: str
     holds: Callable[[Judged], bool]
-    # The subject: `claim` and `verdict` of the comparison, `curve` and `whole` of the experiment.
+    # The parts of the judgement that it concerns: `claim`, `verdict` (of the comparison), `curve`, `whole`
+    # (experiment).
     about: tuple[str, ...] = ()
 
 
@@ -134,7 +135,7 @@ class Case:
 
 
 def wins(system: Scalar, ratio: float, spread: float = 0.03) -> Expectation:
-    """A claim for this side. `ratio` is the true ratio, contender ÷ baseline, and lies in the interval."""
+    """Expects a claim for this side, with the true ratio (contender ÷ baseline) in the interval."""
 
     def holds(judged: Judged) -> bool:
         comparison = judged.comparison
@@ -156,7 +157,7 @@ def wins(system: Scalar, ratio: float, spread: float = 0.03) -> Expectation:
 
 
 def wins_by_a_bound(system: Scalar, low: float, high: float) -> Expectation:
-    """A claim for this side with a bound instead of a ratio."""
+    """Expects a claim for this side with a bound instead of a ratio."""
 
     def holds(judged: Judged) -> bool:
         bounds = [float(bound) for bound in re.findall(r"at least (\d+\.?\d*)", judged.text)]
@@ -166,24 +167,24 @@ def wins_by_a_bound(system: Scalar, low: float, high: float) -> Expectation:
 
 
 def favours(system: Scalar) -> Expectation:
-    """A claim for this side, as a ratio or as a bound."""
+    """Expects a claim for this side, as a ratio or as a bound."""
     return Expectation(f"{system} wins", lambda judged: judged.winner == system, CLAIM)
 
 
 def expect_no_claim() -> Expectation:
-    """Neither side wins, and they are not called equal."""
+    """Expects that neither side wins, and that the sides are not called equal."""
     return Expectation(
         "no claim", lambda judged: judged.winner is None and judged.claim not in ("same", "slight"), CLAIM
     )
 
 
 def expect_no_win(system: Scalar) -> Expectation:
-    """This side does not win."""
+    """Expects that this side does not win."""
     return Expectation(f"{system} does not win", lambda judged: judged.winner != system, CLAIM)
 
 
 def expect_no_trust() -> Expectation:
-    """No claim, or a claim that is not valid."""
+    """Expects no claim, or a claim that is not valid."""
     return Expectation(
         "no valid claim",
         lambda judged: judged.winner is None or judged.comparison is None or str(judged.comparison.verdict) != "valid",
@@ -192,7 +193,7 @@ def expect_no_trust() -> Expectation:
 
 
 def unsure() -> Expectation:
-    """No valid claim, equality included."""
+    """Expects no valid claim, not even a claim of equality."""
     return Expectation(
         "no valid claim",
         lambda judged: (
@@ -205,7 +206,7 @@ def unsure() -> Expectation:
 
 
 def expect_no_valid_win(system: str) -> Expectation:
-    """This side does not win by a valid comparison."""
+    """Expects that no valid comparison shows a win for this side."""
     return Expectation(
         f"no valid claim for {system}",
         lambda judged: (
@@ -216,7 +217,7 @@ def expect_no_valid_win(system: str) -> Expectation:
 
 
 def trusts_less() -> Expectation:
-    """A check that could not run has not passed: the verdict counts the checks that ran, or is not valid."""
+    """Expects a verdict that is not valid, or that states how many checks ran."""
     return Expectation(
         "not valid, or valid with the number of checks that ran",
         lambda judged: str(judged.judgement.verdict) != "valid" or "checks ran" in judged.text,
@@ -224,7 +225,7 @@ def trusts_less() -> Expectation:
 
 
 def expect_undecided() -> Expectation:
-    """`~`: neither a difference nor equality was shown."""
+    """Expects `~`: neither a difference nor equality is shown."""
     return Expectation(
         "undecided (~)",
         lambda judged: judged.claim == "none",
@@ -233,7 +234,7 @@ def expect_undecided() -> Expectation:
 
 
 def expect_same() -> Expectation:
-    """Equality within the margin that matters."""
+    """Expects a claim of equality within the margin that matters."""
     return Expectation(
         "no difference that matters",
         lambda judged: judged.claim == "same",
@@ -242,7 +243,7 @@ def expect_same() -> Expectation:
 
 
 def expect_same_or_slight() -> Expectation:
-    """Equality within the margin that matters; a slight difference is allowed."""
+    """Expects a claim of equality within the margin that matters, or of a slight difference."""
     return Expectation(
         "no difference, or a difference too small to matter",
         lambda judged: expect_same().holds(judged) or differs_little().holds(judged),
@@ -251,7 +252,7 @@ def expect_same_or_slight() -> Expectation:
 
 
 def differs_little() -> Expectation:
-    """A significant difference that is smaller than the margin that matters."""
+    """Expects a significant difference that is smaller than the margin that matters."""
     return Expectation(
         "a difference too small to matter",
         lambda judged: judged.claim == "slight",
@@ -260,7 +261,7 @@ def differs_little() -> Expectation:
 
 
 def expect_refusal(*former: str) -> Expectation:
-    """No claim, because of one of these checks: the comparison is invalid (docs/guides/reading-a-report.md)."""
+    """Expects no claim, because one of these checks makes the comparison invalid (docs/guides/reading-a-report.md)."""
     checks = [RENAMED.get(check, check) for check in former]
     return Expectation(
         f"refused by {' or '.join(checks)}",
@@ -274,17 +275,17 @@ def expect_refusal(*former: str) -> Expectation:
 
 
 def absent() -> Expectation:
-    """No such comparison; the verdict of the experiment then counts."""
+    """Expects that there is no such comparison; the verdict of the experiment then counts."""
     return Expectation("no comparison", lambda judged: judged.comparison is None, ("curve",))
 
 
 def expect_bound() -> Expectation:
-    """No claim, because one side's figure is a bound."""
+    """Expects no claim, because one side's figure is a bound."""
     return Expectation("not ranked, as a figure is a bound", lambda judged: judged.claim == "unranked", CLAIM)
 
 
 def too_few() -> Expectation:
-    """A ratio without a claim, because there are too few repeats."""
+    """Expects a ratio without a claim, because there are too few repeats."""
     return Expectation(
         "no claim possible, too few repeats",
         lambda judged: judged.claim == "impossible" and judged.comparison is not None and judged.comparison.p is None,
@@ -293,7 +294,7 @@ def too_few() -> Expectation:
 
 
 def verdict(*names: str) -> Expectation:
-    """The verdict of the comparison."""
+    """Expects one of these verdicts on the comparison."""
     return Expectation(
         f"verdict {' or '.join(names)}",
         lambda judged: judged.comparison is not None and str(judged.comparison.verdict) in names,
@@ -302,7 +303,7 @@ def verdict(*names: str) -> Expectation:
 
 
 def expect_overall(*names: str) -> Expectation:
-    """The verdict of the whole experiment, as docs/guides/reading-a-report.md defines it."""
+    """Expects one of these verdicts on the whole experiment (docs/guides/reading-a-report.md)."""
     return Expectation(
         f"verdict of the whole {' or '.join(names)}",
         lambda judged: str(judged.judgement.verdict) in names,
@@ -311,7 +312,7 @@ def expect_overall(*names: str) -> Expectation:
 
 
 def fires(check: str, *severities: str) -> Expectation:
-    """A check fires, by its present or a former name, with one of these severities or with any."""
+    """Expects that a check, given by its present or a former name, fires with one of these severities (none: any)."""
     check = RENAMED.get(check, check)
     return Expectation(
         f"{check} fires {' or '.join(severities)}".strip(),
@@ -320,13 +321,13 @@ def fires(check: str, *severities: str) -> Expectation:
 
 
 def silent(check: str) -> Expectation:
-    """A check does not fire."""
+    """Expects that a check does not fire."""
     check = RENAMED.get(check, check)
     return Expectation(f"{check} is silent", lambda judged: check not in judged.firing_checks)
 
 
 def says(pattern: str, about: tuple[str, ...] = ()) -> Expectation:
-    """The text for users matches this pattern."""
+    """Expects that the text for users matches this pattern."""
     return Expectation(f"says {pattern!r}", lambda judged: re.search(pattern, judged.text) is not None, about)
 
 

@@ -75,7 +75,7 @@ class Ycsb:
         return "\n".join(lines) + "\n"
 
     def latencies(self, name: str, count: int, mean_us: float, p99_us: float) -> list[str]:
-        """The lines of one operation."""
+        """The log's lines on the latencies of one operation."""
         return [
             f"[{name}], Operations, {count}",
             f"[{name}], AverageLatency(us), {mean_us}",
@@ -104,7 +104,7 @@ def logs(name: str, runs: Sequence[Ycsb], **facts: Scalar) -> ResultSet:
 
 
 def runs(throughput: float, p99_us: float, n: int = 6, noise: float = 0.01, **more: object) -> list[Ycsb]:
-    """Repeats of ten clients in a closed loop, or at a target."""
+    """Repeats with ten clients, in a closed loop or at a target rate."""
     factors = typical(n, noise, (throughput, p99_us))
     closed = "target" not in more
     return [

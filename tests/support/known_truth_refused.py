@@ -71,7 +71,7 @@ def make_overload(capacity: float, due: float = 1000.0) -> Make:
 
 
 def overload(capacities: dict[str, float]) -> ResultSet:
-    """1,000 op/s are due; the side reaches them or falls short."""
+    """1,000 op/s are due; a side reaches this rate, or only its capacity."""
 
     def make(system: str, block: int, rate: float) -> TrialResult:
         if capacities[system] >= 1000:
@@ -109,7 +109,7 @@ def tails(result: TrialResult) -> Series:
 
 
 def mix_units() -> ResultSet:
-    """Throughput in bytes on one side."""
+    """One side has its throughput in bytes per second."""
     in_bytes = change_system(
         "lmdb", lambda result: replace(result, values={**result.values, "throughput": per_byte(result)})
     )
@@ -134,13 +134,13 @@ def small_values(result: TrialResult) -> TrialResult:
 
 
 def add_servers(**busy: float) -> Change:
-    """Servers; the busiest executor of each side was busy for this share of the time."""
+    """Marks the store as networked; the busiest executor of a side was busy for this share of the time."""
     sides = [change_system(system, set_figures(executor__busy_max=share)) for system, share in busy.items()]
     return both(facts(networked="yes"), *sides)
 
 
 def drop_fact(changed_system: str, name: str) -> Change:
-    """A fact that one side does not state."""
+    """Removes a fact from one side."""
     return change_system(
         changed_system,
         lambda result: replace(result, facts={key: value for key, value in result.facts.items() if key != name}),

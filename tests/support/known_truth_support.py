@@ -159,7 +159,7 @@ def simulate_results(
     minute: Callable[[TrialResult], Series | None] = make_series,
     **fields: Any,
 ) -> ResultSet:
-    """Interleaved systems by their true rates, op/s; repeats vary by `noise`, and the machine slows down by `drift`."""
+    """Interleaved systems with these true rates, op/s; repeats vary by `noise`, the machine slows down by `drift`."""
     rates = rates or {"rocksdb": 1000.0, "lmdb": 4000 / 3}
     factors = {system: typical(repeats, noise, (system, noise)) for system in rates}
     results: list[TrialResult] = []

@@ -55,7 +55,7 @@ def gaps(result: TrialResult) -> Series:
 
 
 def delay_tail(metric: str, share: float) -> ResultSet:
-    """Equal systems; the generator sent some operations of lmdb 10 ms late, which makes this share of its tail."""
+    """Equal systems; the generator sent this share of the operations of lmdb 10 ms late, which lengthens its tail."""
 
     def change_result(result: TrialResult) -> TrialResult:
         names = [

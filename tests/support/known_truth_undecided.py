@@ -48,7 +48,7 @@ FLAT = {"first": 1000.0, "second": 1000.0}
 TWICE = {"rocksdb": 1000.0, "lmdb": 2000.0}
 TEN = {"rocksdb": 1000.0, "lmdb": 10_000.0}
 DEVICE_READS = ("device.reads", "device.read", "device.read_per_operation")
-# "it would take n = 22", "n >= 22 repeats", "22 repeats": the wording is free, the number is not.
+# Matches a number of required repeats in any wording: "it would take n = 22", "n >= 22 repeats", "22 repeats".
 N_IT_WOULD_TAKE = r"n ?[≥=>]+ ?[1-9]\d+|[1-9]\d+ (repeats|blocks) (would|\(\d)|would take"
 
 
@@ -80,7 +80,7 @@ def repeat_lines() -> ResultSet:
 
 
 def renumber_lines() -> ResultSet:
-    """The repeated lines, counted as further blocks."""
+    """Three blocks whose lines were written again as three further blocks."""
     once = simulate_results(repeats=3)
     again = [replace(result, trial=f"{result.trial}-again", repeat=result.repeat + 3) for result in once.trials]
     series = once.series
@@ -126,7 +126,7 @@ def exploratory(count: int) -> ResultSet:
 
 
 def sweep(rates: Mapping[int, float], noise: float = 0.01) -> ResultSet:
-    """One system by its number of clients, six blocks."""
+    """Six blocks of one system at several numbers of clients, with these rates."""
     results = []
     latencies = [f"{kind}.{name}" for kind in ("read", "all") for name in (*SHAPE, "mean")]
     factors = {clients: typical(6, noise, clients) for clients in rates}
@@ -140,7 +140,7 @@ def sweep(rates: Mapping[int, float], noise: float = 0.01) -> ResultSet:
 
 
 def knee(low: int, high: int) -> Expectation:
-    """The knee of the only curve, as the bracket of tested loads that the answer or the table names."""
+    """Expects that the answer or a table names this bracket of tested loads as the knee of the only curve."""
     return says(
         rf"(between|from) {low} (and|to) {high}\b|\[{low}, {high}\]|\b{low}( clients)? (to|–|and) {high} clients",
         ("curve",),
@@ -148,14 +148,14 @@ def knee(low: int, high: int) -> Expectation:
 
 
 def expect_no_knee() -> Expectation:
-    """No knee is named."""
+    """Expects that no knee is named."""
     return Expectation(
         "no knee", lambda judged: "knee between" not in judged.judgement.answer and peakless(judged), ("curve",)
     )
 
 
 def unsure_of_the_knee() -> Expectation:
-    """A knee may be named if the verdict of the experiment is not valid."""
+    """Expects that no knee is named, unless the verdict of the experiment is not valid."""
     return Expectation(
         "no knee, or not valid",
         lambda judged: expect_no_knee().holds(judged) or str(judged.judgement.verdict) != "valid",
@@ -204,7 +204,7 @@ UNDECIDED = [
     Case(
         "repeats stopped at the only evaluation with a narrow interval",
         narrow_at_one_look,
-        # Either name is correct: the repeats are missing, or the interval was not reached.
+        # Either of two checks may fire: repeats are missing, or the interval is wider than requested.
         (verdict("suspect"), favours("lmdb")),
     ),
     # Few repeats.

@@ -79,12 +79,12 @@ class Proof:
         assert result.returns("INSERT") == {"OK": RECORDS}
 
     def line(self, *more: str, clients: int = 8) -> tuple[str, ...]:
-        """A run with a new ledger."""
+        """The command line of a run with a new ledger."""
         self.runs.append(f"ledger-{len(self.runs)}")
         return (f"run {self.store} {WORK} -threads {clients} ledger={self.runs[-1]}", *self.properties, *more)
 
     def judge(self, line: tuple[str, ...], *more: str) -> Verdict:
-        """Reads back the writes of a run of this line."""
+        """Reads back the writes of the run with this command line."""
         spec = self.engine.home / f"{self.runs[-1]}.json"
         spec.write_text(self.engine(*line, "--print-spec").out)
         done = subprocess.run(
@@ -115,7 +115,8 @@ class Proof:
         time.sleep(1 + Random(len(self.runs)).random())
         victims = [victim for victim in system.running_processes() if server in (None, victim.name)]
         members = [member for victim in victims for member in process_tree(victim)]
-        # As the lab's fault does: on a busy host, finding all processes and waiting for their end takes seconds.
+        # The time is read just before the signals, as in the lab's fault: `kill` waits for the end of all processes,
+        # which takes seconds on a busy host.
         crashed = time.time_ns()
         for member in members:
             send_signal(member, signal.SIGKILL)
@@ -199,7 +200,7 @@ class Liar:
             server.close()
 
     def _decide(self, arguments: list[bytes]) -> bytes | None:
-        """None: pass the request on. ERROR: pass it on, reply ERROR. After a `!`: the reply to send instead."""
+        """Returns None to pass the request on, ERROR to also reply ERROR, or `!` and the reply to send instead."""
         if arguments[0] == b"ZADD":
             self.inserted.add(arguments[3])
         if arguments[0] != b"HMSET" or not arguments[3].startswith(b"R"):

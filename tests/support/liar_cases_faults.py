@@ -30,7 +30,7 @@ KILL = {"fault": "kill"}
 
 
 def change_trials(change: Change, level: str = "QUORUM", kind: str = "kill", repeats: int = 6) -> ResultSet:
-    """The experiment, with some of its trials changed."""
+    """The experiment with faults, with a change to some of its trials."""
     results = experiment_with_faults()
     trials = [
         change(trial) if trial.config == {"level": level, "fault": kind} and trial.repeat <= repeats else trial
@@ -49,7 +49,7 @@ def alter_fault(**fields: object) -> Change:
 
 
 def alter_figures(**figures: float) -> Change:
-    """Changed figures; a double underscore in a name represents a dot."""
+    """Changes figures; a double underscore in a name represents a dot."""
     named = {name.replace("__", "."): figure for name, figure in figures.items()}
     return lambda trial: replace(
         trial, values={**trial.values, **{name: value(name, figure) for name, figure in named.items()}}
@@ -57,7 +57,7 @@ def alter_figures(**figures: float) -> Change:
 
 
 def censor(trial: TrialResult) -> TrialResult:
-    """No recovery within a minute."""
+    """A trial without a recovery within a minute."""
     recovered = Value("recovered", 60e9, "ns", 1, "at_least")
     figures = {name: figure for name, figure in trial.values.items() if name != "recovered.held"}
     return replace(trial, values={**figures, "recovered": recovered})
@@ -74,7 +74,7 @@ def close_loop(trial: TrialResult) -> TrialResult:
 
 
 def few_windows(trial: TrialResult) -> TrialResult:
-    """A fault that began too early for the noise before it to be known."""
+    """A fault that began so early that the windows before it are too few to estimate the noise."""
     return replace(trial, values={**trial.values, "recovered.line": Value("recovered.line", 0.95, "share", 5)})
 
 
@@ -85,7 +85,7 @@ def move_fault(trial: TrialResult) -> TrialResult:
 
 
 def end_server(trial: TrialResult) -> TrialResult:
-    """The victim restarted and exited again."""
+    """A trial in which the restarted victim exited again."""
     note = Note(name=attempts.DIED, message="node-2 exited during the trial", hint="read its log")
     return replace(trial, notes=(note,))
 

@@ -69,7 +69,7 @@ def folder(day: int, rate: float, system: str = "rocksdb") -> ResultSet:
 
 
 def daily(days: tuple[int, ...], other: tuple[int, ...], ratio: float) -> ResultSet:
-    """Runs of two commits on these days, with a level that varies by 2 % between days."""
+    """Runs of two commits on these days; the speed of the machine varies by 2 % between days."""
     levels = dict(zip(sorted((*days, *other)), noise("days", len(days) + len(other), 0.02), strict=True))
     first = [folder(day, 1000 * levels[day]) for day in days]
     second = [folder(day, 1000 * ratio * levels[day]) for day in other]
@@ -86,7 +86,7 @@ def a_day_later(ratio: float) -> ResultSet:
 
 
 def search_rate(capacity: float = 12_000.0, alter: Change | None = None, **question: object) -> ResultSet:
-    """A search by rate that finds its limit by trying rates that are not reached."""
+    """A search for the highest rate, which also tries rates that are not reached."""
     source = random.Random("search")
     results: list[TrialResult] = []
     loads = [1000.0, 2000.0, 4000.0, 8000.0, 16_000.0, 32_000.0, 11_300.0, 13_400.0, 12_300.0, 11_800.0]

@@ -42,7 +42,7 @@ def two_rates(first: float, second: float) -> ResultSet:
 
 
 def mix_clients() -> ResultSet:
-    """Eleven logs of ten clients and one of forty on one side."""
+    """One side has eleven logs with ten clients and one log with forty clients."""
     slow = side("plain", ycsb(1000, "a", n=12), begins=alternating(0, 12), known=KNOWN)
     fast = ycsb(1010, "b", n=11) + ycsb(4000, "c", n=1, clients=40)
     results = side("tuned", fast, begins=alternating(1, 12), known=KNOWN)
@@ -68,7 +68,7 @@ MEANS = {"plain": 1031.24, "tuned": 1126.54}
 
 
 def share_logs() -> ResultSet:
-    """Five of the six logs of one side are also logs of the other."""
+    """Five of the six logs of one side are also logs of the other side."""
     slow = ycsb(1000, "a")
     return logs(slow, [*slow[:5], *ycsb(1300, "b", n=1)], known=KNOWN)
 
@@ -93,7 +93,7 @@ def own_folders() -> ResultSet:
 
 
 def overlapping_runs() -> ResultSet:
-    """Each run of one side began five seconds after a run of the other."""
+    """Each run of one side began five seconds after a run of the other side."""
     slow, fast = (side(name, ycsb(rate, name), begins=alternating(0), known=KNOWN) for name, rate in MEANS.items())
     later = [replace(trial_of, start_unix_ns=(trial_of.start_unix_ns or 0) + 5 * 10**9) for trial_of in fast.trials]
     return compare_files(slow, replace(fast, trials=later))
@@ -106,7 +106,7 @@ def device_against_cache() -> ResultSet:
 
 
 def bytes_per_read() -> ResultSet:
-    """Reads of one side return 1,000 bytes, reads of the other 100."""
+    """Reads of one side return 1,000 bytes, reads of the other side 100 bytes."""
 
     def short(trial_of: TrialResult) -> TrialResult:
         returned = figure("returned", 100 * trial_of.values["operations"].value, 60_000)

@@ -49,7 +49,7 @@ def simulate_pair() -> ResultSet:
 
 
 def rename_sides(by: str, first: Scalar, second: Scalar) -> ResultSet:
-    """The pair as two values of a dimension."""
+    """The two systems as two values of another dimension."""
     results = simulate_pair()
     trials = [
         replace(trial, config={by: first if trial.config["system"] == "first" else second}) for trial in results.trials
@@ -58,7 +58,7 @@ def rename_sides(by: str, first: Scalar, second: Scalar) -> ResultSet:
 
 
 def sweep_without_baseline(load: int) -> ResultSet:
-    """The pair at one and two clients, without the baseline's trials at a load."""
+    """The two systems at one and two clients; the baseline has no trials at one of these loads."""
     trials = [
         replace(trial, trial=f"{trial.trial}-{clients}", config={**trial.config, "clients": clients})
         for clients in (1, 2)
@@ -69,7 +69,7 @@ def sweep_without_baseline(load: int) -> ResultSet:
 
 
 def count_misses(**shares: float) -> ResultSet:
-    """The pair with a share of misses for each system."""
+    """The two systems, each with a share of reads that miss."""
 
     def change(trial: TrialResult) -> TrialResult:
         share = shares[str(trial.config["system"])] * noise("misses", 8)[trial.repeat - 1]

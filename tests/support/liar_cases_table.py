@@ -58,7 +58,7 @@ def series_of(trial_of: TrialResult) -> Series | None:
 
 
 def retry(count: int) -> Change:
-    """A trial after failed attempts."""
+    """Adds failed attempts before a trial."""
     return lambda trial_of: replace(trial_of, failures=("connection refused",) * count)
 
 
@@ -76,7 +76,7 @@ def search_clients(
         for repeat, end in enumerate(ends or ("ok",) * repeats, 1):
             factor = noise((load, end), len(ends or OK) or repeats)[repeat - 1]
             sample = trial("lmdb", repeat, load * factor * (50 if end == "slow" else 1000))
-            # By Little's law.
+            # By Little's law, latencies grow with the number of clients.
             sample = scale_metrics(LATENCIES, load / CLIENTS)(sample)
             sample = set_figures(device__reads=0, device__read=0, device__read_per_operation=0)(sample)
             sample = replace(

@@ -16,7 +16,7 @@ from loadstone.results.trial_result import Scalar
 from tool_logs import copy_log, drop_progress, equal_percentiles, go_ycsb, pgbench, sysbench, teragen
 
 UNCHECKED, SUSPECT, INVALID = verdict("unchecked"), verdict("suspect"), verdict("invalid")
-# A valid claim of the planted difference, without any finding on the sides.
+# Expects a valid claim of the planted difference, and no finding of `sides-differ`.
 HONEST = wins("tuned", 1.3), verdict("valid"), silent("sides-differ")
 MONGO, JDBC = "-p mongodb.url=mongodb://", "-p db.url=jdbc:postgresql://"
 

@@ -216,7 +216,7 @@ def table(rows: Sequence[str], header: str, **question: object) -> ResultSet:
 
 
 def show_results(results: ResultSet, folder: Path, *arguments: str) -> dict[str, Any]:
-    """The output of `loadstone show --json` for these results, stored as a run of Loadstone, with these arguments."""
+    """The output of `loadstone show --json` with these arguments, for these results stored as a run of Loadstone."""
     stored = Folder.create_folder(folder, "liar", results.question, interleaved=results.interleaved)
     blocks: dict[int, dict[str, Mapping[str, Scalar]]] = {}
     for trial in results.trials:

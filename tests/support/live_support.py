@@ -33,7 +33,7 @@ class Server:
         self.cookie = f"loadstone_{self.host.rpartition(':')[2]}={self.token}"
 
     def get(self, path: str, *, method: str = "GET", host: str = "", token: bool = True, **headers: str) -> Reply:
-        """The reply to a request with an unmodified path."""
+        """The reply to a request; the path is sent unmodified."""
         connection = http.client.HTTPConnection(host or self.host, timeout=60)
         sent = {"Cookie": self.cookie} if token else {}
         sent |= {name.replace("_", "-"): value for name, value in headers.items()}

@@ -24,7 +24,7 @@ class Networked:
 
     name: str
     system: str
-    # The prefix of its properties; a system returns properties for every store that it serves.
+    # The prefix of the store's properties; a system returns properties for every store that it serves.
     properties: tuple[str, ...]
     # The store's time limit, in ms.
     timeout: str
@@ -159,6 +159,6 @@ class Served:
         assert result.returns("INSERT") == {"OK": RECORDS}
 
     def run(self, seconds: int, *more: str) -> tuple[str, ...]:
-        """A run of workload A of this duration."""
+        """The command line of a run of workload A of this duration."""
         line = f"run {self.store.name} -P workloads/workloada recordcount={RECORDS} dataintegrity=true operationcount=0"
         return (f"{line} maxexecutiontime={seconds} -threads {CLIENTS}", *self.arguments(), *more)

@@ -19,7 +19,7 @@ SECOND_NS = 1_000_000_000
 
 @dataclass(frozen=True)
 class Host:
-    """A root with `proc` and `sys`."""
+    """A directory that contains the crafted `proc` and `sys`."""
 
     root: Path
 

@@ -34,8 +34,8 @@ SET_OF_TEXT, MAP_OF_TEXT = (0x0022, TEXT), (0x0021, TEXT, TEXT)
 Type = int | tuple[int, ...]
 Column = tuple[str, Type]
 Message = tuple[int, bytes]
-# `close`, `reset`, `half` (half an answer, then the end), `silence`, `stray` (preceded by an answer to nothing),
-# `twice`, `warned` (the answer has a warning) and `corrupt` (its last byte is changed).
+# `close`, `reset`, `half` (half an answer, then the end), `silence`, `stray` (preceded by an answer that belongs to no
+# request), `twice`, `warned` (the answer has a warning) and `corrupt` (its last byte is changed).
 Answer = Message | str | None
 NAMES = [f"C{at}" for at in range(5)]
 # The name of the partition key in predefined statements, and in statements of profiles.
@@ -124,12 +124,12 @@ class Statement:
 
     @property
     def markers(self) -> list[str]:
-        """The column of each marker."""
+        """The column of each bind marker (`?`)."""
         return re.findall(r'"?(\w+)"?\s*=\s*(?:"?\w+"?\s*\+\s*)?\?', self.text)
 
     @property
     def result_columns(self) -> list[str]:
-        """The columns of a SELECT, none of another statement."""
+        """The columns that a SELECT returns; empty for other statements."""
         match = re.match(r"SELECT (.*?) FROM", self.text)
         if match is None:
             return []
@@ -190,7 +190,8 @@ class FakeCassandra(Scripted):
         self.rows: dict[bytes, dict[str, bytes]] = {}
         self.stamps_us: dict[bytes, int] = {}
         self.counters: dict[bytes, Counter[str]] = {}
-        # Requests in their order: texts of QUERY and of PREPARE, and executions, by operation.
+        # Requests in order of arrival: bodies of STARTUP, texts of QUERY and PREPARE, executions; executions by
+        # operation.
         self.startups: list[bytes] = []
         self.queries: list[str] = []
         self.prepares: list[str] = []
@@ -302,7 +303,7 @@ class CassandraLine(Line):
     def __init__(self, owner: FakeCassandra) -> None:
         super().__init__(owner)
         self.received = b""
-        # Envelopes from the segments of protocol 5, which begin after STARTUP.
+        # The envelopes taken from segments. Protocol 5 uses segments after STARTUP.
         self.frames = b""
         self.version = 4
         self.segments = False

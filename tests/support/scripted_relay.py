@@ -61,9 +61,9 @@ class Fault:
 
 @dataclass
 class Log:
-    """One answer, by the monotonic clock: the arrival of its request (at a relay: of the answer), and its sending.
+    """The times of one answer by the monotonic clock: `received` is when its request (at a relay: the answer) arrived.
 
-    None if it was never sent. For half an answer, the time of that half.
+    `answered` is when the answer, or half of it, was sent; None if nothing was sent.
     """
 
     received: float
@@ -81,8 +81,8 @@ class Scripted:
         self.port = 0
         self.lines: set[Line] = set()
         self.refused = 0
-        # The times at which the port was closed and its last connection ended, and just before and after it was opened
-        # again, by the monotonic clock.
+        # Times by the monotonic clock: the port was closed, its last connection ended, just before the port was opened
+        # again, and just after.
         self.closed: float | None = None
         self.emptied: float | None = None
         self.reopened: float | None = None
@@ -108,7 +108,7 @@ class Scripted:
     def begin(self, zero: float | None = None, reset_at: float | None = None) -> None:
         """Sets the script's zero to now, or to a time of the monotonic clock.
 
-        Every connection is reset this long after it.
+        Every connection is reset `reset_at` seconds after zero.
         """
         self.zero = time.monotonic() if zero is None else zero
         changes = [] if reset_at is None else [(reset_at, self._reset_all)]

@@ -75,7 +75,7 @@ class SimulatedStore:
         return span if span is not None and number % span.every == 0 else None
 
     def perform(self, number: int, sent_ns: int) -> tuple[int | None, str]:
-        """The end of an operation, and its status."""
+        """The time at which an operation ends (None: never), and its status."""
         span = self.span_of(number, sent_ns)
         if span is None:
             return sent_ns + SERVICE_NS, "ERROR" if number in self.unlucky else "OK"

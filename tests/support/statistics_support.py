@@ -60,11 +60,11 @@ POPULATIONS = {
     "lognormal": Population(
         lambda random, shape: 100 * random.lognormal(0, VARIATION, shape), 100, 100 * math.exp(VARIATION**2 / 2)
     ),
-    # Percentiles of latency instead of throughput.
+    # Represents percentiles of latency; the other populations represent throughput.
     "wide lognormal": Population(
         lambda random, shape: 100 * random.lognormal(0, 0.2, shape), 100, 100 * math.exp(0.2**2 / 2)
     ),
-    # Four standard deviations.
+    # Slower by 20 %: four standard deviations.
     "outliers": contaminate_normal(0.2),
 }
 

@@ -58,7 +58,7 @@ class Ran:
 
 
 def tera(program: Path, *arguments: str | Path, code: int = 0) -> Ran:
-    """Runs a command to its end, which must have this code."""
+    """Runs a command to its end; it must exit with this code."""
     line: list[str | Path] = [program, *arguments]
     done = subprocess.run(line, capture_output=True, text=True, timeout=HANGS_SECONDS)
     ran = Ran(done.returncode, done.stdout, done.stderr)
@@ -87,7 +87,7 @@ def start_together(program: Path, lines: Sequence[Sequence[str | Path]]) -> list
 
 @contextmanager
 def small_disks(disk: Path) -> Iterator[Callable[..., Path]]:
-    """Mounts a file system in memory, or changes its limits: bytes, and files and directories. Requires root."""
+    """Yields a function that mounts a file system in memory, or changes its maximum size and inodes. Requires root."""
     if os.geteuid() != 0:
         pytest.skip("mounting a small disk requires root")
     disk.mkdir()

@@ -133,14 +133,14 @@ def running_of(root: Path) -> RunningSystem:
 
 
 def injector_of(running: RunningSystem, *faults: PlannedFault) -> Injector:
-    """The prepared faults of a trial."""
+    """An injector that has prepared these faults for a trial."""
     injector = Injector(StartedSite(running), faults, 1, 1)
     injector.prepare()
     return injector
 
 
 def run_fault(running: RunningSystem, planned: PlannedFault, seconds: float = 20.0) -> FaultRecord:
-    """A fault in a trial that lasts until the fault is settled, with a limit."""
+    """Injects a fault into a trial that lasts until the fault is settled, but at most for `seconds`."""
     injector = injector_of(running, planned)
     with injector:
         injector.begin(time.monotonic_ns(), time.time_ns())

@@ -59,7 +59,7 @@ class Tiny(System):
         return {"tiny.port": plan.settings["port"]}
 
     def clear_outside(self, place: Place) -> None:
-        """Fails if a test requests it."""
+        """Fails if the test has created the file `no-clear`."""
         if (place.data / "no-clear").exists():
             raise SystemsError("tiny cannot be cleared", "remove no-clear")
 
@@ -93,13 +93,13 @@ def serve(port: int, manner: str, host: str) -> None:
         ready, done = os.pipe()
         if os.fork() == 0:
             if manner == "family":
-                # As PostgreSQL's processes do.
+                # PostgreSQL's processes also have separate sessions.
                 os.setsid()
             Path("child").write_text(str(os.getpid()))
             os.close(done)
             time.sleep(600)
         os.close(done)
-        # Once a client is served, the child exists.
+        # The server waits for its child, so the child exists before any client is served.
         os.read(ready, 1)
     with socket.create_server((host, port)) as listener:
         while True:

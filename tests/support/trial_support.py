@@ -21,7 +21,7 @@ READS = {"read": 1, "update": 0, "insert": 0, "scan": 0, "read_modify_write": 0,
 STORES = ("null", "lmdb", "rocksdb")
 # Much longer than any command takes on a busy machine.
 PATIENCE_SECONDS = 60.0
-# Nothing hangs forever; a test may wait for a server that is starting.
+# A command that runs longer hangs. A test may wait for a server that is starting.
 HANGS_SECONDS = 600.0
 
 
@@ -75,7 +75,7 @@ def rate(operations_per_second: float) -> dict[str, Any]:
 
 
 def events(trial: Trial) -> Iterator[Event]:
-    """The events of a trial up to its end; its error, if any, as an exception."""
+    """Yields the events of a trial up to its end. Raises its error, if any."""
     for _, event in follow_trials(trial):
         if isinstance(event, EngineError):
             raise event
@@ -107,7 +107,7 @@ class Running:
         self.process.wait()
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
             assert stream
-            # Unread output can no longer be written.
+            # Buffered input cannot be flushed to a process that has exited.
             with contextlib.suppress(BrokenPipeError):
                 stream.close()
 

@@ -139,14 +139,14 @@ class Relayed:
 
     @property
     def is_broken_failure(self) -> bool:
-        """Whether a broken answer, if there was one, is a failure or unknown; on a busy machine there may be none."""
+        """Whether a broken answer counts as failed or unanswered; on a busy machine, no answer may have been broken."""
         return self.summary.failures + self.summary.in_flight > 0 or self.relay.broken == 0
 
     def least_ns(self) -> list[float]:
         """The minimum time of each operation according to the relay's log.
 
-        Its answer came from the server after the operation was due, so it was not done before the first subsequent
-        answer was passed on.
+        The server answers an operation after its due time. The operation therefore cannot complete before the relay has
+        passed on the first answer that arrived after this time.
         """
         answers = sorted((log.received, math.inf if log.answered is None else log.answered) for log in self.relay.log)
         first = [*accumulate((answered for _, answered in reversed(answers)), min, initial=math.inf)][::-1]

@@ -94,7 +94,7 @@ DEADLINES_NS = tuple(DEADLINE_NS << at for at in range(8))
 def count_ranges(
     store: SimulatedStore, every: int, operations: Sequence[Operation], deadlines_ns: Sequence[int] = DEADLINES_NS
 ) -> KeyRanges:
-    """The engine's counts if operation n belongs to key range n % every."""
+    """The counts that the engine would report if operation n belonged to key range n % every."""
     intervals = store.end_ns // INTERVAL_NS
     sent = np.zeros((every, intervals), dtype=int)
     good = np.zeros((len(deadlines_ns), every, intervals), dtype=int)
@@ -219,7 +219,7 @@ def test_ranges_of_segments_are_added(tmp_path: Path) -> None:
 
 
 def test_operations_in_flight_at_the_fault_are_interrupted() -> None:
-    # Silent for 0.5 s before the order: operations due then time out during the fault.
+    # The store is silent from 0.5 s before the fault is ordered: operations due in this time fail during the fault.
     store = SimulatedStore(100, 60, [Span(29 * SECOND + 500 * MILLISECOND, 32 * SECOND, "silent")], 4000)
     measured = figures(store, 30 * SECOND, 35 * SECOND)
     assert measured["before.failed"].value == measured["before.interrupted"].value == 50
@@ -328,7 +328,7 @@ def test_unanswered_operations_are_outage_and_infinite() -> None:
 
 
 def check_schedule(seed: int, *, has_latencies: bool) -> None:
-    """Draws a schedule; the figures equal sums over its operations."""
+    """Draws a random schedule of faults, and checks that the figures equal sums over its operations."""
     draw = random.Random(seed)
     seconds, rate = draw.randint(22, 25), draw.choice((10, 20))
     order_ns = draw.randrange(12 * SECOND, 14 * SECOND)

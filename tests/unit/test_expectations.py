@@ -90,7 +90,7 @@ def change_trials(results: ResultSet, *trials: str, **more: Any) -> ResultSet:
 
 
 def bound_trials(results: ResultSet, bound: Bound, number: int) -> ResultSet:
-    """The results with only a bound for the p99 of the first trials."""
+    """The results with the p99 of the first trials turned into a bound."""
     trials = [
         replace(item, values={**item.values, "read.p99": replace(item.values["read.p99"], bound=bound)})
         if at < number
@@ -292,7 +292,7 @@ def test_drift_of_unknown_size_names_its_finding() -> None:
     assert judgement.expectations[0].estimate == comparison.ratio
 
 
-# Latencies of 1 s, with and without the load generator's lateness.
+# All latencies are 1 s, including and excluding the load generator's lateness.
 LATENCIES = [name for name in SOUND if name.startswith(("read.", "all.", "update."))]
 OVERLOADED = {name: value(name, 1e9) for name in (*LATENCIES, *map(lower_name, LATENCIES))}
 
@@ -352,7 +352,7 @@ def test_single_run_of_each_build_is_undecided() -> None:
 
 
 def expecting(results: ResultSet, *expected: str) -> ResultSet:
-    """The results with other expectations."""
+    """The results with their expectations replaced by these."""
     return replace(results, question=replace(results.question, expect=expected))
 
 

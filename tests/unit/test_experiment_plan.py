@@ -226,7 +226,7 @@ workload: {sort: {rows: 100000000}}
 clients: 4
 repeats: 6
 """
-    # 10 GB, six transfers at 50 MB/s, six repeats.
+    # In each of six repeats, 10 GB are transferred six times at 50 MB/s.
     assert estimate_seconds(make_plan(tmp_path, text))[1] < 6 * 6 * 10e9 / 50e6 + 6 * 200
 
 

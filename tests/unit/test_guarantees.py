@@ -28,7 +28,7 @@ REDIS: dict[str, Scalar] = {"store": "redis", "appendonly": "yes", "replication"
 ASYNC: dict[str, Scalar] = {"store": "postgres", "durability": "interval", "fsync": "on", "wal_writer_delay": "200 ms"}
 PAUSE, FULL, CUT = (replace(KILL, kind=kind) for kind in ("pause", "full", "cut"))
 HBASE: dict[str, Scalar] = {"store": "hbase", "durability": "os", "wal.file_system": "hdfs", "consistency": "strong"}
-# A pair that the lab started.
+# The facts of a primary and a standby that the lab started.
 PAIR: dict[str, Scalar] = {"primary": "primary", "replication": 2, "replication_acknowledged": "1 and * (on)"}
 
 
@@ -132,7 +132,7 @@ def test_overlapping_levels_exclude_stale_reads(levels: str, copies: int, is_cur
 
 
 def kills(*counts: int, oldest_ms: float = 94.0) -> list[TrialResult]:
-    """A repeat for each count of lost writes."""
+    """One repeat with a kill for each of these counts of lost writes."""
     changes = [
         ledger(lost_allowed=count, **({"oldest": oldest_ms * MS, "oldest_max": 2 * oldest_ms * MS} if count else {}))
         for count in counts

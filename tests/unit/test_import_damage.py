@@ -248,7 +248,7 @@ def change_total(path: Path, data: bytes, dice: random.Random) -> Damaged:
     if not totals:
         return Damaged("total", data)
     at = dice.choice(totals)
-    # Not the number in a name, such as 99th.
+    # Numbers in names, such as 99th, are not changed.
     numbers = [number for number in re.finditer(r"(?<![\w.,:])[1-9][\d.,:]*(?!\w*th)", lines[at]) if number[0] != "0"]
     if numbers:
         start = dice.choice(numbers).start()

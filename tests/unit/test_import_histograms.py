@@ -21,7 +21,7 @@ from loadstone.importers.run import bucket_index, build_histogram
 from loadstone.results import hlog
 from results_support import intervals
 
-# The log of `tests/unit/test_histogram.py`: five values, 5,000 a thousand times, and two large values.
+# The log of `tests/unit/test_histogram.py`: five small values, a thousand times 5,000, and two large values.
 ENCODED = "HISTFAAAADt4nJNpmSzMwMAgwwABzFCaEch0M9ixgMH+A0SAiemnPBPTX36mg8wX+E97MV08z8i0O7MBBBwAVH4O1g=="
 HEADER = '#[Histogram log format version 1.3]\n"StartTimestamp","Interval_Length","Interval_Max","Compressed"\n'
 

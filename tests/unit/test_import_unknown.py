@@ -127,7 +127,7 @@ def test_unknown_lines_and_keys_change_nothing(path: Path, tmp_path: Path) -> No
         more = more if more != text else text.replace("{", '{"frobnication": 42, ', 1)
     else:
         lines = text.split("\n")
-        # Not within a shell's continued lines or between a table's rows.
+        # Unknown lines are added only at the ends: within continued shell lines or tables, they would be damage.
         more = "\n".join(["frobnication 42 frob", *lines, "frobnication 42 frob", ""])
     changed = read_file(write_file(tmp_path, more, path.name), {})
     assert [run.result.values for run in changed] == [run.result.values for run in read_whole(path)]

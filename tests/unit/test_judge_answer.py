@@ -24,7 +24,7 @@ def answer(results: ResultSet) -> str:
 
 
 def scale_speed(speed: float) -> Change:
-    """rocksdb at this speed, with a little independent noise."""
+    """Gives rocksdb this speed, as a multiple of its usual speed, with a little independent noise."""
 
     def change_trial(trial: TrialResult) -> TrialResult:
         own = speed * (1 + 0.002 * (trial.repeat % 3))
@@ -127,7 +127,7 @@ def test_refusals_by_one_check_are_one_clause() -> None:
 
 
 def vary_workload(count: int) -> ResultSet:
-    """rocksdb and lmdb on several workloads."""
+    """Repeats the trials of rocksdb and lmdb for each of `count` workloads."""
     results = experiment()
     trials = [
         replace(trial, trial=f"{workload}-{trial.trial}", config={**trial.config, "workload": workload})
@@ -188,7 +188,7 @@ def rank_systems(change: Change, *systems: str) -> ResultSet:
 
 
 def change_systems(wrong: dict[str, Change]) -> Change:
-    """A separate change to the trials of each of these systems."""
+    """Applies to the trials of each system its change in `wrong`."""
     return lambda trial: wrong.get(str(trial.config["system"]), set_figures())(trial)
 
 
@@ -327,7 +327,7 @@ def rate_results(damage: Change | None = None, **question: object) -> ResultSet:
 
     def set_rate(trial: TrialResult) -> TrialResult:
         times = 1 + 0.001 * (trial.repeat % 3) if trial.config["system"] == "lmdb" else 4 + 0.01 * (trial.repeat % 4)
-        # Because the noise is independent, p99 is undecided.
+        # The noise of the sides is independent, so the difference in p99 is undecided.
         noise = 1 + 0.6 * ((trial.repeat * (5 if times > 3 else 3)) % 7 - 3) / 3
         trial = set_figures(
             without=("read.p99", "read.p50"),
@@ -397,7 +397,7 @@ def test_sweep_answers_latency_at_its_knee() -> None:
 
 
 def grow(loads: list[int], repeats: int = 6) -> ResultSet:
-    """rocksdb and lmdb at several client counts."""
+    """Repeats the trials of rocksdb and lmdb for each of these numbers of clients."""
     base = experiment(repeats=repeats)
     trials = [
         replace(trial, trial=f"{count}-{trial.trial}", config={**trial.config, "clients": count})
@@ -426,7 +426,7 @@ def test_comparison_over_loads_gives_the_range() -> None:
         " (n=6, claimed at 3 of 3 loads, suspect)"
     )
     assert answer(grow([1, 2, 4])).replace("valid", "suspect") == text
-    # Without a claim there is no ratio.
+    # Three repeats allow no claim, so the answer contains no ratio.
     assert answer(grow([1, 2, 4], repeats=3)) == (
         "throughput is 1,330 op/s with lmdb, 1,000 op/s with rocksdb, at 1 to 4 clients"
         " (n=3: no interval, no claim possible, valid)"

@@ -33,7 +33,7 @@ P99 = "read.p99"
 
 
 def set_bound(bound: Bound, *repeats: int, metric: str = P99) -> Change:
-    """A bound in place of rocksdb's figure, in these repeats or in all."""
+    """Turns rocksdb's figure into a bound, in these repeats or in all."""
 
     def change_trial(trial: TrialResult) -> TrialResult:
         if repeats and trial.repeat not in repeats:
@@ -44,7 +44,7 @@ def set_bound(bound: Bound, *repeats: int, metric: str = P99) -> Change:
 
 
 def judge_change(change: Change, *metrics: str, **question: Any) -> Judgement:
-    """An experiment with throughput and the p99 as metrics."""
+    """Judges an experiment with this change, by default with throughput and the p99 as metrics."""
     return judge_results(experiment(change, question=asking(metrics=metrics or ("throughput", P99), **question)))
 
 
@@ -199,7 +199,7 @@ def test_bound_is_compared_and_unknown_bound_is_refused() -> None:
 
 
 def overload_side(side: Callable[[Change], Change]) -> Change:
-    """A trial at a rate; one side leaves 2 % of the operations unfinished."""
+    """Runs all trials at a rate; one side leaves 2 % of the operations unfinished."""
     return both(lambda trial: replace(trial, loop="open"), side(set_figures(due=100_000, censored=2_000)))
 
 

@@ -90,7 +90,7 @@ def page_of(check: str) -> str:
 
 @pytest.mark.parametrize("check", DEFAULTS)
 def test_every_check_is_tested_both_ways(check: str) -> None:
-    # The view is a property of results with another question: tests/unit/test_judge_liars.py.
+    # `view` needs results under another question: see tests/unit/test_judge_liars_views.py.
     if check not in ("view", "interrupted"):
         assert {case.severity is None for case in CASES if case.check == check} == {True, False}
 

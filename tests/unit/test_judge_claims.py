@@ -40,7 +40,7 @@ from loadstone.statistics.estimate import Estimate
 
 
 def lmdb(change: Change) -> Change:
-    """A change to lmdb only."""
+    """Applies a change to the trials of lmdb only."""
     return lambda trial: change(trial) if trial.config["system"] == "lmdb" else trial
 
 
@@ -155,7 +155,7 @@ def test_saturated_generator_refuses_only_the_slower_side() -> None:
 
 
 def delay_response(lower: float) -> Change:
-    """At a rate, a response of 30 ms, of which `lower` remains without the generator's lateness."""
+    """Runs trials at a rate; `lower` is the p99 without the generator's lateness."""
     return both(
         lambda trial: replace(trial, loop="open"),
         set_figures(due=100_000, censored=0, late__generator=400, read__lower__p99=lower),
@@ -196,7 +196,7 @@ def test_opposite_scenarios_leave_no_interval() -> None:
 
 
 def change_one(change: Change, repeat: int = 3) -> Change:
-    """A change to one trial of lmdb."""
+    """Applies a change to one trial of lmdb only."""
     return lmdb(lambda trial: change(trial) if trial.repeat == repeat else trial)
 
 
@@ -207,7 +207,7 @@ def test_errors_in_one_trial_permit_a_clear_answer() -> None:
 
 
 def test_errors_in_one_trial_refuse_dependent_claims() -> None:
-    # A single block of seven makes the difference.
+    # The claim depends on a single block of seven.
     def change_trial(trial: TrialResult) -> TrialResult:
         if trial.config["system"] == "lmdb" and trial.repeat == 3:
             return set_figures(throughput=900, errors=90_000)(trial)

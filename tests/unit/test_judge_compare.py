@@ -171,7 +171,7 @@ def test_holm_corrects_over_all_comparisons_that_were_tested() -> None:
     for comparison in comparisons:
         assert comparison.p is not None
         assert comparison.p_adjusted is not None
-    # Exploratory claims are corrected for all tests, the first one among them.
+    # Exploratory claims are corrected for all tests, including the first.
     assert min(comparison.p_adjusted or 1 for comparison in comparisons[1:]) == pytest.approx(
         3 * min(comparison.p or 1 for comparison in comparisons)
     )

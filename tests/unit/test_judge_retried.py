@@ -17,7 +17,7 @@ INFINITY = float("inf")
 
 
 def spread(failures: int) -> Change:
-    """This many failed attempts at the trials of lmdb, which is the faster side."""
+    """Distributes this many failed attempts over the trials of lmdb, which is the faster side."""
 
     def change_trial(trial: TrialResult) -> TrialResult:
         if trial.config["system"] != "lmdb":

@@ -28,7 +28,7 @@ REPEATS = 3
 
 
 def judge_search(such_that: str, change: Change) -> Judgement:
-    """A search over 1 to 4 clients with all of its trials."""
+    """Judges a search over 1 to 4 clients with all of its trials."""
     find: dict[str, Scalar | None] = {
         "max": "throughput",
         "such_that": such_that,
@@ -58,7 +58,7 @@ def outcome(such_that: str, change: Change) -> SearchOutcome:
 
 
 def from_two_clients_on(change: Change) -> Change:
-    """A change to the trials at all loads except one client."""
+    """Applies a change to the trials at all loads except one client."""
     return lambda trial: trial if trial.config["clients"] == 1 else change(trial)
 
 
@@ -128,7 +128,7 @@ def test_permitted_errors_of_a_trial_are_still_reported() -> None:
 
 
 def test_two_conditions_on_errors_have_a_figure_each() -> None:
-    # A small share, but more than ten.
+    # 20 errors: a small share, but more than the allowed ten.
     such_that = "errors < 10 and errors < 1%"
     result = run_search(such_that, set_figures(errors=20))
     assert result.outcome is not None
@@ -138,7 +138,7 @@ def test_two_conditions_on_errors_have_a_figure_each() -> None:
     )
     assert rows(result)[0][2:4] == ("20", "0.02 %")
     assert outcome(such_that, set_figures(errors=9)).kind == "beyond"
-    # Few, but more than 0.1 percent.
+    # 900 errors: fewer than the allowed 1,000, but more than 0.1 %.
     assert outcome("errors < 1000 and errors < 0.1%", set_figures(errors=900)).kind == "below"
 
 
@@ -163,7 +163,7 @@ def test_table_distinguishes_a_narrowly_missed_rate() -> None:
 
 
 def rates(change: Change) -> Search:
-    """A search over rates, all reached according to the counts, with a low p99."""
+    """Judges a search over rates. By the counts, all rates are reached; the p99 is low."""
     find: dict[str, Scalar | None] = {"such_that": "p99 < 1s", "over": "rate", "from": 1_000, "to": 4_000}
     trials = []
     for rate in (1_000, 2_000, 4_000):
@@ -177,7 +177,7 @@ def rates(change: Change) -> Search:
 
 
 def above(rate: int, change: Change) -> Change:
-    """A change to the trials at higher rates only."""
+    """Applies a change only to the trials at higher rates."""
     return lambda trial: change(trial) if int(trial.config["rate"]) > rate else trial
 
 

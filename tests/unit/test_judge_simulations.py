@@ -1,4 +1,5 @@
-"""Error rates of the judge's claims: seeded experiments of known truth through the stopping rule and the judge.
+"""Error rates of the judge's claims: seeded experiments with a known truth pass through the stopping rule and the
+judge.
 
 `LOADSTONE_SIMULATIONS=1`, as in `make soak`, runs all of them, and `-rP` prints the figures that
 docs/concepts/statistics.md quotes.
@@ -27,7 +28,8 @@ EXPERIMENTS = count_experiments(2_000)
 OPERATIONS = 100_000
 # The shares of trials with failed operations, with a failed first attempt, and with a clock jump.
 FAULTS = 0.01
-# The window of systems that warm up, s; the deficit of a cold system's speed, and its variation between seconds.
+# The window of systems that warm up, s; the share of its speed that a cold system lacks, and the variation between
+# seconds.
 WINDOW = 10
 COLD, SCATTER = 0.4, 0.05
 # The part of a variation of 5 % that is constant within a window.

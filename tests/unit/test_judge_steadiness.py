@@ -112,7 +112,7 @@ FLAT = {"rocksdb": 1000.0, "lmdb": 1000.0}
 
 
 def fallen(trial: TrialResult) -> Series:
-    """Throughput drops by half."""
+    """A time series whose throughput drops by half in the middle."""
     return minute(trial, lambda at: 0.5 if at >= 30 else 1.0)
 
 
@@ -239,7 +239,7 @@ def test_windows_without_throughput_or_intervals_are_judged() -> None:
 
 
 def twice(factor: float) -> Judgement:
-    """lmdb has four thirds of rocksdb's throughput; half of its repeats rise and half drop by a factor."""
+    """lmdb has four thirds of rocksdb's throughput; half of lmdb's repeats rise by the factor, half drop by it."""
     return judge_steps([factor, 1 / factor] * 3, noise=0.01)
 
 
@@ -259,7 +259,7 @@ def test_decision_table_states_the_claim_lost_by_drift(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize(("p", "stands"), [(0.03, True), (0.134, False)])
 def test_corrected_p_decides_on_a_drift(p: float, stands: bool) -> None:
-    """The interval at the extreme, 1.12 to 8.65, excludes 1; the corrected p still decides."""
+    """The interval of the scenario excludes 1 (1.12 to 8.65), but the corrected p decides."""
     comparison = next(item for item in twice(1.0).comparisons if item.metric == "throughput")
     comparison = replace(comparison, ratio=Estimate(3.11, 6, 2.68, 3.61))
     shifted, holds = shift_ratio(comparison, "drift", 2.4, comparison.ratio, 0.01, p)

@@ -50,7 +50,7 @@ def test_sides_invalid_in_their_sets_are_not_ranked(change: Change, question: Qu
     assert invalid(both) == {"before": {True}, "after": {True}}
     assert {comparison.claim for comparison in both.comparisons} == {"refused"}
     assert check in {finding.check for finding in both.all_findings}
-    # The requirement comes from the sets.
+    # Without the requirement in the joined questions, the trials are not invalid.
     assert judge_results(join_runs(change, asking(), asking())).verdict == Verdict.SUSPECT
 
 

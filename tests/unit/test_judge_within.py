@@ -19,7 +19,7 @@ from loadstone.statistics.autocorrelation import run_mean
 
 
 def make_seconds(rates: list[float], last: float = 1.0) -> Series:
-    """A time series in seconds, the last of which may be shorter."""
+    """A time series with intervals of one second; the last interval may be shorter."""
     return Series(tuple(float(i) for i in range(len(rates))), (*[1.0] * (len(rates) - 1), last), tuple(rates))
 
 
@@ -74,7 +74,7 @@ def test_premature_window_has_a_hint_with_warm_up() -> None:
     rates = [draw.gauss(1000, 10) for _ in range(60)]
     late = [400 + 10 * i for i in range(12)] + rates
     (finding,) = judge_trial(set_figures()(sound()), make_seconds(late), Settings.from_question(Question()))
-    # In batches of five seconds, the third of which contains the end of the rise.
+    # MSER-5 uses batches of five seconds; the third batch contains the end of the rise.
     assert finding.hint == "extend the warm-up by 15 s: the remaining window was steady (MSER-5)"
     falling = [1500 - 10 * i + draw.gauss(0, 5) for i in range(60)]
     (finding,) = judge_trial(set_figures()(sound()), make_seconds(falling), Settings.from_question(Question()))

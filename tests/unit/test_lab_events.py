@@ -79,7 +79,7 @@ def test_failures_never_lower_a_percentile() -> None:
         assert values[f"{name}.p95"].value == pytest.approx(950 * US, rel=1e-3)
         assert values[f"{name}.p99"].bound == values[f"{name}.max"].bound == "failed"
         assert values[f"{name}.p99"].value == pytest.approx(980 * US, rel=1e-3)
-    # The successful operations.
+    # These figures cover only the successful operations.
     assert (values["read.count"].value, values["read.min"].value) == (980, 1_000)
     assert values["read.mean"].value == pytest.approx(490.5 * US, rel=1e-3)
     assert (values["errors"].value, values["read.mean"].n) == (20, 980)

@@ -36,7 +36,7 @@ class UsageScript:
     now: float = 0.0
 
     def sample_ticks(self, servers: Sequence[Watched]) -> int:
-        """Ticks used so far; usage continues at the last second's level."""
+        """The ticks used so far. After the script, usage stays at the level of its last second."""
         seconds = round(self.now)
         used = sum(self.use[:seconds]) + self.use[-1] * max(seconds - len(self.use), 0)
         return round(used * TICKS_PER_SECOND)

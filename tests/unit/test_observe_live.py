@@ -67,7 +67,7 @@ def blame_process(observer: Observer, pid: int) -> tuple[float, float]:
     after, seconds = read_stat(pid), time.monotonic() - start
     assert before is not None
     assert after is not None
-    # By the kernel's accounting, because the hypervisor may not grant a whole processor.
+    # The usage is read from the kernel's accounting, because the hypervisor may not grant a whole processor.
     used = (after.cpu_ticks - before.cpu_ticks) / TICKS_PER_SECOND / seconds
     return used, figures(observer, "measure")["cpu.others"]
 
@@ -82,10 +82,10 @@ def test_only_unwatched_processes_count_as_foreign_cpu(stranger: Callable[[], in
         observer.watch_process("engine", pid)
         observe(observer)
         known = figures(observer, "measure")
-    # A lower usage would be within the tolerance.
+    # With a lower usage, the tolerance below would hide an error.
     assert used > 0.2
     assert blamed > 0.9 * used / (os.cpu_count() or 1) - 0.02
-    # The same process as part of the lab: the remainder is other work on this machine, of any amount.
+    # The process is now part of the lab; other programs on this machine may still use any amount of CPU time.
     assert known["engine.cpu"] > 0
     assert known["cpu.busy"] - known["cpu.others"] > 0.9 * known["engine.cpu"] / (os.cpu_count() or 1) - 0.02
     assert known["engine.memory_max"] > 1_000_000

@@ -28,7 +28,7 @@ def bound_index(value: int) -> int:
 
 
 def percentile(of: Population, share: float) -> tuple[int, Bound | None]:
-    """A percentile."""
+    """A percentile of a population, and its bound."""
     (percentiles,) = of.read_percentiles([share])
     return percentiles.value, percentiles.bound
 

@@ -60,7 +60,7 @@ def test_first_compared_and_measured_metric_decides() -> None:
 
 
 def test_judge_uses_a_figure_of_all_variants() -> None:
-    # At a rate; rocksdb only updates, and its latency varies by more than the limit.
+    # All trials run at a rate. rocksdb only updates, and its latency varies by more than the limit.
     def change_trial(trial: TrialResult) -> TrialResult:
         trial = replace(trial, loop="open")
         if trial.config["system"] == "lmdb":

@@ -22,7 +22,7 @@ QUIET = (1.0, 1.001, 0.999)
 def run_search(
     rule: Rule, draw: Callable[[float, int], ProbeSample], tried: Sequence[float] = ()
 ) -> tuple[SearchOutcome, list[float]]:
-    """Runs a search to its end; returns it with the loads in the order of their first request.
+    """Runs a search to its end; returns its outcome, and the loads in the order in which they were first requested.
 
     `tried`: loads with three earlier trials.
     """
@@ -78,7 +78,7 @@ def test_search_is_a_function_of_unordered_samples() -> None:
     while not isinstance(step := next_step(rule, samples), SearchOutcome):
         steps.append(step)
         samples.setdefault(step, []).append(draw(step, len(samples.get(step, ()))))
-        # As after an interruption.
+        # A resumed search sees the same samples in another order.
         again = {load: list(sample) for load, sample in reversed(samples.items())}
         assert next_step(rule, again) == next_step(rule, samples)
 

@@ -36,7 +36,7 @@ def number_blocks(values: Floats | list[float]) -> dict[int, float]:
 
 
 def claims(evidence: Evidence) -> tuple[bool, bool]:
-    """Whether p claims a difference; asserts that the interval agrees."""
+    """Whether p shows a difference, and whether the interval shows one."""
     estimate, none = (evidence.ratio, 1.0) if evidence.difference is None else (evidence.difference, 0.0)
     assert evidence.p is not None
     assert estimate.low is not None
@@ -93,7 +93,7 @@ def test_bias_does_not_shrink_with_repeats() -> None:
 @pytest.mark.parametrize(("repeats", "tests"), [(6, 1), (24, 1), (6, 10), (24, 10)])
 def test_detectable_difference_is_shown_in_four_fifths(repeats: int, tests: int) -> None:
     draws, spread, runs = np.random.default_rng(7), 0.1, 2000
-    # The half-width that six blocks with this spread have on average.
+    # The average half-width of the interval for six blocks with this spread.
     half = float(stats.t.isf(ALPHA / 2, 5)) * spread / math.sqrt(6)
     difference = math.log1p(detectable_difference([(0.0, half)], 6, repeats, tests))
     hits = 0

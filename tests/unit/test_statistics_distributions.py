@@ -54,7 +54,8 @@ def test_binomial_tails_equal_scipys(n: int) -> None:
 def test_rank_sum_p_equals_scipys_everywhere(m: int, n: int) -> None:
     for u in range(m * n + 1):
         whole, rest = divmod(u, m)
-        # Tie-free samples with exactly this U: `whole` values above the baseline, one above `rest` of its values.
+        # Tie-free samples with exactly this U: `whole` values exceed every baseline value, and one value exceeds `rest`
+        # of them.
         above = [m + extra for extra in range(whole)]
         contender = [*above, rest - 0.5, *(-1.0 - extra for extra in range(n - whole - 1))][:n]
         expected = stats.mannwhitneyu(contender, np.arange(m), alternative="two-sided").pvalue

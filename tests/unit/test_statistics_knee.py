@@ -165,7 +165,7 @@ def test_load_with_few_repeats_stays_uncertain() -> None:
 
 def test_real_sweep_ending_after_its_knee_claims_none() -> None:
     knee = find_knee({clients: dict(enumerate(values)) for clients, values in HBASE.items()}, blocks=False)
-    # Its author named 31 or 32 clients, the maximum of the averages. 10 clients were measured once.
+    # The report's author named 31 or 32 clients, the maximum of the averages. 10 clients are omitted: measured once.
     assert list(knee.loads) == [20, 25, 28, 30, 31, 32, 33, 35, 40]
     assert (knee.lower, knee.reached, knee.unclaimed) == (20, 28, "scatter")
 

@@ -35,7 +35,7 @@ def test_trendless_noise_rarely_fires(phi: float, n: int) -> None:
 
 
 def queue(random: Generator, rate: float, load: float, seconds: int) -> tuple[Floats, Floats]:
-    """The p50 and the p99 of each second, ns, of Poisson arrivals at one server with constant times (M/D/1)."""
+    """The p50 and the p99 of each second, ns, of Poisson arrivals at one server with constant service times (M/D/1)."""
     due = np.sort(random.uniform(0, seconds, random.poisson(rate * seconds)))
     service, number = load / rate, np.arange(len(due))
     # Lindley: an operation begins at its arrival or at the end of its predecessor, whichever is later.

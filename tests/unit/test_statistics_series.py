@@ -31,7 +31,7 @@ def test_effective_size_equals_geyers_sums() -> None:
     # Autocovariances of 1 to 6, times 6: 17.5, 8.75, 1, -4.75 and so on. The second pair is negative, so only the first
     # counts: the long-run variance is 2 x (17.5 + 8.75) - 17.5 = 35, and 6 x 17.5 / 35 = 3.
     assert float(effective_size([1.0, 2, 3, 4, 5, 6])) == pytest.approx(3)
-    # Alternating values would exceed n, the size for independent values, which limits the estimate.
+    # For alternating values, the estimate would exceed n, the size for independent values, and is limited to n.
     assert float(effective_size([1.0, -1] * 20)) == 40
     assert float(effective_size([5.0] * 9)) == 9
 

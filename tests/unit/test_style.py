@@ -229,7 +229,7 @@ def present() -> dict[str, list[tuple[int, Offender]]]:
             continue
         text = path.read_text(errors="replace")
         if name == "STYLE.md":
-            # Its first columns are the words to replace.
+            # The first columns of the tables in STYLE.md are the words to replace.
             text = re.sub(r"^\|.*?\|", "|", text, flags=re.MULTILINE)
         if lines := sorted(offenders(path.suffix, text, load_rules())):
             occurrences[name] = lines

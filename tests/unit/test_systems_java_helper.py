@@ -12,7 +12,7 @@ import pytest
 from lab_support import is_running
 from loadstone.systems.base.java_helper import Resident, ResidentError, SilentError
 
-# Answers with its process and the request; one request ends it, another makes it silent.
+# A helper that answers with its pid and the request; the request `end` ends it, `sleep` makes it silent.
 PROGRAM = """
 import os, sys, time
 print("no answer this", file=sys.stderr)

@@ -170,7 +170,7 @@ def test_a_sort_with_wrong_rows_fails() -> None:
 def test_stages_of_several_engines_are_one_stage() -> None:
     parts = [{"sort": asdict(Sorted("sort", 10, 1_000, 900, seconds, checksum="a"))} for seconds in (1.0, 3.0)]
     whole = merge_sections(*parts).sort
-    # The sum of each row's CRC32.
+    # The checksum is the sum of the CRC32 of all rows.
     assert whole == Sorted("sort", 20, 2_000, 1_800, 3.0, "14")
     parts.append({"sort": asdict(Sorted("sort", 10, 1_000, 900, 1.0))})
     assert (whole := merge_sections(*parts).sort)

@@ -96,7 +96,7 @@ def test_figures_of_statements_are_compared(tmp_path: Path) -> None:
         ("uniform(1..3k)", 1500.5),
         ("gaussian(1..1000000,10,5)", 10),
         ("gaussian(-100..100)", 0),
-        # The means of the tool's samples.
+        # These means were computed from samples that the tool drew.
         ("exp(1..1000000)", 144_766),
         ("~exp(1..1000)", 710.7),
         ("extreme(1..1000,2)", 477.4),
