@@ -82,6 +82,7 @@ def test_the_schema_is_valid_and_describes_every_key() -> None:
 LOOKS = {
     ("cassandra-failure.yaml", "small"),
     ("cassandra-failure.yaml", "node"),
+    ("cassandra-failure.yaml", "threads"),
     ("cassandra-hydra-ha.yaml", "small"),
     ("cassandra-replay-hydra.yaml", "small"),
     ("cassandra-scale.yaml", "small"),
