@@ -154,6 +154,19 @@ def test_fault_in_effect_is_a_band(browser: Browser, tmp_path: Path) -> None:
         browser.wait(f"{width} < {lasting / 2}")
 
 
+def test_outage_interrupts_the_line_of_latency(browser: Browser, tmp_path: Path) -> None:
+    path = write_trial(tmp_path)
+    outcomes = [outcome("READ", "OK", [1_000_000, 2_000_000])]
+    with next((path / "trials").glob("*/run.events.jsonl")).open("a") as file:
+        file.writelines(json.dumps(interval(k, [] if k == 8 else outcomes)) + "\n" for k in range(8, 12))
+    with serve(tmp_path) as server:
+        browser.open(server.address, 1280, 900)
+        browser.value("document.querySelector('#rows a').click()")
+        browser.wait(
+            "document.querySelector('#chart-latency .mark-line path')?.getAttribute('d').match(/M/g).length === 2"
+        )
+
+
 def test_charts_contain_updates_that_arrive_while_drawing(browser: Browser, tmp_path: Path) -> None:
     write_trial(tmp_path)
     points = "document.querySelector('#chart-throughput .mark-line path')?.getAttribute('d').split('L').length"

@@ -126,6 +126,8 @@ def test_faults_are_known_while_in_effect(tmp_path: Path) -> None:
     record = FaultRecord("pause", ("a",), 2_000_000_000, 4_000_000_000, ordered_ns=2_100_000_000)
     append_fault(tmp_path / "faults.jsonl", 0, record)
     append_fault(tmp_path / "faults.jsonl", 1, FaultRecord("kill", ("b",), 9_000_000_000))
+    # A trial without a fault is compared over the same windows.
+    append_fault(tmp_path / "faults.jsonl", 2, FaultRecord("none", (), 2_000_000_000, ordered_ns=2_100_000_000))
     attempt.read_new()
     assert [*attempt.faults.values()] == [{"kind": "pause", "from": 2.1, "to": None}]
     append_fault(tmp_path / "faults.jsonl", 0, replace(record, held_ns=2_200_000_000, lifted_ns=4_500_000_000))
@@ -136,10 +138,25 @@ def test_faults_are_known_while_in_effect(tmp_path: Path) -> None:
 
 def write_sample(path: Path, second: int) -> None:
     """Appends a sample of a host with one processor in use."""
-    busy = [100 * second, 0, 0, 100 * second, 0, 0, 0, 0]
-    sample = {"unix_ns": second * 10**9, "monotonic_ns": second * 10**9, "ticks_per_second": 100}
+    append_sample(path, second * 10**9, 100 * second)
+
+
+def append_sample(path: Path, at_ns: int, ticks: int) -> None:
+    """Appends a sample of a host whose processors were busy and idle for this time."""
+    busy = [ticks, 0, 0, ticks, 0, 0, 0, 0]
+    sample = {"unix_ns": at_ns, "monotonic_ns": at_ns, "ticks_per_second": 100}
     with path.open("a") as file:
         file.write(json.dumps({**sample, "processors": {"cpu": busy}, "processes": {}, "memory": {}}) + "\n")
+
+
+def test_samples_in_close_succession_share_a_point(tmp_path: Path) -> None:
+    attempt = write_attempt(tmp_path)
+    path = tmp_path / "observed.jsonl"
+    for at_ns, ticks in ((0, 0), (10**9, 100), (1_004_000_000, 103), (2 * 10**9, 200)):
+        append_sample(path, at_ns, ticks)
+    path.open("a").write('{"monotonic_ns": "x"}\n')
+    attempt.read_new()
+    assert [use["host"] for use in attempt.hosts] == [1.0, 1.0]
 
 
 def test_viewer_receives_each_sample_once(tmp_path: Path) -> None:

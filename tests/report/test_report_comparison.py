@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from imports_support import FIXTURES
 from judge_support import REPEATS, Change, asking, set_figures, sound
+from live_support import write_folder
+from loadstone.api import Judgement
+from loadstone.commands.show_results import judgement_document
+from loadstone.format import wording
 from loadstone.importers.read import read_file
 from loadstone.judge.finding import Verdict
 from loadstone.judge.judge import judge_results
 from loadstone.report.charts.intervals import mark
+from loadstone.report.charts.scaling import Line, measure
 from loadstone.report.comparison import join_levels, table
+from loadstone.report.history import trace
 from loadstone.report.table import TableCell
 from loadstone.report.terminal.tables import change, figures
 from loadstone.report.view import View
@@ -94,7 +101,7 @@ def test_irrelevant_ratio_has_few_digits(factor: float, text: str) -> None:
     ("lower_ms", "median", "interval"),
     [(55.0, "at most 60.0 ms", "54.7 – 60.3 ms"), (59.99, "60.0 ms", "59.7 – 60.3 ms")],
 )
-def test_late_latency_is_an_upper_bound(lower_ms: float, median: str, interval: str) -> None:
+def test_late_latency_is_an_upper_bound(tmp_path: Path, lower_ms: float, median: str, interval: str) -> None:
     def bound_latency(trial: TrialResult) -> TrialResult:
         off = (1 + 0.005 * (trial.repeat % 3 - 1)) * 1e6
         return replace(set_figures(read__p99=60 * off, read__lower__p99=lower_ms * off)(trial), loop="open")
@@ -104,8 +111,15 @@ def test_late_latency_is_an_upper_bound(lower_ms: float, median: str, interval: 
     assert (row[1].text, row[2].text) == (median, interval)
     cells = [cell for (_, metric), cell in view.judgement.cells.items() if metric == "read.p99"]
     assert [text.partition(" (")[0] for text in figures(view.judgement, cells).values()] == [median] * 2
-    # The chart's band is the table's interval.
+    # Every output has the table's interval.
     assert mark(view, cells[0])["interval"] == interval
+    (point,) = measure(view, Line("a", (), {1: cells[0].variant}), "read.p99")
+    (cell, _) = judgement_document(view.judgement)["cells"]
+    row, _ = (row for row in Judgement(view.judgement).figures.to_pylist() if row["metric"] == "read.p99")
+    history = trace([write_folder(tmp_path / "late/1", view.results)], ["read.p99"], "").series[0]
+    past = history.entries[0].cell.estimate
+    assert wording.interval_text(past, "ns") == interval
+    assert {(output["low"], output["high"]) for output in (point, cell, row)} == {(past.low, past.high)}
 
 
 def test_levels_of_one_method_share_a_note() -> None:

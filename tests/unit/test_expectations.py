@@ -351,6 +351,16 @@ def test_single_run_of_each_build_is_undecided() -> None:
     assert "interleaves" in expectation.remedy
 
 
+def test_sides_without_a_common_variant_get_a_remedy() -> None:
+    old, new = (
+        make_run({name: scatter(1000) for name in pair}, hour=len(pair[0])) for pair in (("a", "b"), ("cc", "d"))
+    )
+    joined = join_results([old, new])
+    expectation = take_only(expecting(joined, "throughput >= 0.95x"))
+    assert (expectation.answer, expectation.why) == ("undecided", "there is no baseline to compare with")
+    assert expectation.remedy.startswith("name results with the same variants")
+
+
 def expecting(results: ResultSet, *expected: str) -> ResultSet:
     """The results with their expectations replaced by these."""
     return replace(results, question=replace(results.question, expect=expected))

@@ -158,7 +158,7 @@ def test_damaged_parts_leave_figures_readable(home: Path) -> None:
     (path / "environment.json").write_bytes(b"\xff{")
     (path / "pilot.json").write_text("[" * 100_000)
     (path / "experiment.yaml").mkdir()
-    (path / "plan.jsonl").write_bytes(b"\0\0\n{}\n")
+    (path / "plan.jsonl").write_bytes(b'\0\0\n{}\n{"block": 1e999, "trials": []}\n')
     run = loadstone.open(path)
     assert len(run.trials) == 6
     files = sorted(warning.split()[0] for warning in run.warnings)

@@ -52,7 +52,7 @@ class Judgement:
         `level` is the confidence level of the interval.
         """
         cells = list(self.judged.cells.values())
-        estimates = [cell.estimate for cell in cells]
+        estimates = [self.judged.output_estimate(cell) for cell in cells]
         return self._table(
             [cell.variant for cell in cells],
             {

@@ -90,7 +90,7 @@ def judgement_document(judgement: Judgement) -> dict[str, Any]:
             {
                 "variant": dict(cell.variant),
                 **read_attributes(cell, "metric", "unit"),
-                **read_attributes(cell.estimate, "value", "low", "high", "level", "n"),
+                **read_attributes(judgement.output_estimate(cell), "value", "low", "high", "level", "n"),
                 "withheld": cell.withheld,
                 "bound": judgement.output_bound(cell),
             }

@@ -27,6 +27,7 @@ from loadstone.judge.pairing import Match
 from loadstone.judge.scenarios import is_single
 from loadstone.results.result_set import variant_key, variant_name
 from loadstone.results.trial_result import TrialResult
+from loadstone.results.union import RUN
 from loadstone.results.value import better_direction
 from loadstone.search.objective import EQUAL_HINT, Term, parse_expectations
 from loadstone.statistics.comparison import ALPHA
@@ -337,6 +338,8 @@ def examine_ratio(
         yield replace(judge_ratio(text, term, item, by_sides[sides], judgement, tests), of=of)
     if judgement.results.is_one_run:
         remedy = "compare the new build with the old one in one experiment: `vary: {system: [old, new]}`"
+    elif judgement.results.question.by == RUN:
+        remedy = "name results with the same variants: a ratio needs each variant on both sides"
     else:
         remedy = f"name the results of both builds: `loadstone compare OLD NEW --expect '{text}'`"
     if not concerned:

@@ -49,7 +49,8 @@ function rowsOf(name) {
   const kinds = { throughput: ["throughput", "due"], latency: ["p50", "p99", "max"], failed: ["failed"] }[name];
   const ordered = [...points.values()].sort((a, b) => a.at - b.at);
   return kinds.flatMap((kind) =>
-    ordered.filter((point) => point[kind] !== null && (name !== "latency" || point[kind] > 0)).map((point) => ({ at: point.at, kind, value: point[kind] })),
+    // A latency without a value interrupts the line: no operation succeeded.
+    ordered.filter((point) => point[kind] !== null || name === "latency").map((point) => ({ at: point.at, kind, value: name === "latency" ? point[kind] || null : point[kind] })),
   );
 }
 

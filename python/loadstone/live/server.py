@@ -256,7 +256,8 @@ class LiveSite:
             response = RedirectResponse(place, 303)
             response.set_cookie(self.cookie, self.token, httponly=True, samesite="strict")
             return response
-        if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+        foreign = request.headers.get("origin", "").rpartition("://")[2] not in ("", request.headers.get("host"))
+        if foreign or request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
             return PlainTextResponse("cross-site request refused", 403)
         known = request.cookies.get(self.cookie, "")
         if self.options.has_token and not hmac.compare_digest(known.encode(), self.token.encode()):

@@ -12,6 +12,7 @@ from loadstone.engine.events import COMPOSED, TIMED_STEPS, WELL, Earlier, Interv
 from loadstone.engine.histogram import Histogram, decode_histogram
 from loadstone.live.tail import Tail
 from loadstone.observe.summary import SERVER
+from loadstone.results.fault import NONE as NO_FAULT
 from loadstone.results.fault import FaultRecord
 from loadstone.results.folder import FAULTS, UNDER_WAY
 from loadstone.results.lines import parse_json
@@ -23,6 +24,9 @@ LOAD = "load"
 QUANTILES = {"p50": 0.5, "p99": 0.99, "max": 1.0}
 # The prefix of an engine among the observed processes. A server has the prefix SERVER.
 ENGINE = "engine"
+# The shortest time between two samples, ns: processor time is counted in ticks of 10 ms, so that a phase's last sample,
+# which may follow the previous sample within milliseconds, could show more processors than the host has.
+SAMPLE_NS_MIN = 250_000_000
 
 
 @dataclass
@@ -188,21 +192,23 @@ class Attempt:
         self._changed.add((phase, part.k))
 
     def _add_sample(self, sample: dict[str, Any]) -> None:
-        before, self._sample = self._sample, sample
-        if before is None:
-            return
+        before = self._sample
         try:
-            self.hosts.append(measure_use(before, sample))
+            if before is not None:
+                if sample["monotonic_ns"] - before["monotonic_ns"] < SAMPLE_NS_MIN:
+                    return
+                self.hosts.append(measure_use(before, sample))
+            self._sample = sample
         except (KeyError, TypeError, ValueError, ZeroDivisionError):
             return
 
     def _add_fault(self, document: dict[str, Any]) -> None:
         try:
             record = read_document(FaultRecord, {name: part for name, part in document.items() if name != "fault"})
-            if (start_ns := record.held_ns or record.ordered_ns) is not None:
+            if record.kind != NO_FAULT and (start_ns := record.held_ns or record.ordered_ns) is not None:
                 end = None if record.lifted_ns is None else record.lifted_ns / 1e9
                 self.faults[int(document["fault"])] = {"kind": record.kind, "from": start_ns / 1e9, "to": end}
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             return
 
     def host_points(self, first: int, start_unix_ns: int) -> list[dict[str, Any]]:

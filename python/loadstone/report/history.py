@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -183,7 +183,7 @@ def read_entry(
             if name not in UNSET and not name.startswith("server.")
         },
         time=read_time(folder, trials),
-        cell=cell,
+        cell=replace(cell, estimate=judgement.output_estimate(cell)),
         verdict=str(worst_verdict(findings)),
         figure=cell.withheld or wording.estimate_text(cell.estimate, cell.unit, bound),
     )

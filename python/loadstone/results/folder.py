@@ -176,7 +176,7 @@ class Folder:
             result = TrialResult.from_json(document["line"])
             if document["table"] not in (VALUES, PILOT_TRIALS):
                 return
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             return
         known = {(result.trial, result.attempt) for result in self.read_attempts(document["table"])[0]}
         files = self.files_of(result.trial, result.attempt)
@@ -203,7 +203,7 @@ class Folder:
             try:
                 trials = {trial["trial"]: trial["config"] for trial in document["trials"]}
                 yield int(document["block"]), read_document(dict[TrialName, dict[str, Scalar]], trials)
-            except (KeyError, TypeError, ValueError):
+            except (KeyError, TypeError, ValueError, OverflowError):
                 continue
 
     def files_of(self, trial: str, attempt: int) -> Path:

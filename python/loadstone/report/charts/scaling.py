@@ -295,8 +295,9 @@ def measure(view: View, line: Line, metric: str) -> list[Row]:
             continue
         else:
             value, text = cell.estimate.value, view.figure(cell)
-            between = wording.interval_text(view.judgement.output_estimate(cell), cell.unit)
-            low, high = (cell.estimate.low, cell.estimate.high) if line.search is None else (None, None)
+            estimate = view.judgement.output_estimate(cell)
+            between = wording.interval_text(estimate, cell.unit)
+            low, high = (estimate.low, estimate.high) if line.search is None else (None, None)
         if not finite(value):
             continue
         if metric != THROUGHPUT and value <= 0:
