@@ -51,6 +51,9 @@ def test_curve_rises_to_its_highest_percentile() -> None:
     # Each further nine takes the same width.
     assert math.isclose(columns["p99"] - columns["p90"], (columns["p90"] - columns["p50"]) / 0.7, abs_tol=2)
     assert axis.startswith(" ")
+    # A label at the right edge would be wrapped.
+    assert labels.endswith("p99.9")
+    assert max(map(len, [*plot, axis, labels])) <= 80
     assert names.split() == ["●", "slow", "○", "fast"]
 
 
