@@ -28,7 +28,7 @@ def test_two_logs_are_compared(tmp_path: Path) -> None:
     assert "1,770 op/s" in output
     assert "(n=1 repeat)" in output
     assert "×" not in output
-    assert ("18.751 ms" in output, "3.623 ms" in output) == (True, True)
+    assert ("18.8 ms" in output, "3.62 ms" in output) == (True, True)
     assert "n=1: no interval" in output
     # The status lines give the start of each run.
     assert "order of the runs" not in output

@@ -383,6 +383,22 @@ def test_guarantees_fold_what_is_equal() -> None:
     assert "writes survive" in common
 
 
+@pytest.mark.parametrize(("copies", "folded"), [(1, False), (2, True)])
+def test_equal_guarantees_are_folded_between_sides(copies: int, folded: bool) -> None:
+    results = report_support.usual().results
+    copied = [
+        replace(trial, trial=f"{trial.trial}-{copy}", config={**trial.config, "copy": copy})
+        for copy in range(copies)
+        for trial in results.trials
+        if trial.config["system"] == "lmdb"
+    ]
+    question = replace(results.question, by="copy", baseline=None)
+    view = View(judge_results(replace(results, trials=copied, question=question, planned={}, series=lambda _: None)))
+    (section,) = [section for section in sections(view) if section.name == "promises"]
+    assert (bool(section.tables), bool(section.more)) == (not folded, folded)
+    assert section.lead == (("No fact differs.",) if folded else ())
+
+
 def test_checks_are_links_to_their_findings() -> None:
     whole = page("usual")
     links = set(re.findall(r'href="#(check-[^"]+)"', whole))

@@ -129,6 +129,9 @@ def test_crosshair_follows_the_pointer_over_time(browser: Browser, pages: dict[s
     tooltip = browser.value("document.querySelector('#vg-tooltip-element').innerText")
     assert "op/s" in tooltip
     assert "undefined" not in tooltip
+    for is_dark in (False, True):
+        browser.dark(is_dark)
+        assert not [line for line in browser.value(LAYOUT) if "faint" in line]
 
 
 def test_names_from_outside_stay_text(browser: Browser, pages: dict[str, Path]) -> None:

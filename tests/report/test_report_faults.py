@@ -207,6 +207,14 @@ def test_charts_render_with_band_and_instants() -> None:
     assert band == [{"start": 0.0, "end": pytest.approx(30.3)}]
 
 
+def test_charts_over_time_have_a_crosshair() -> None:
+    view = View(judge_scripted())
+    for chart, title in ((charts.timeline(view), "failed"), (charts.repeats(view), "median with the fault")):
+        for panel in chart.panels:
+            assert [param["name"] for param in panel.spec["params"]] == ["pointer"]
+            assert f'"title": "{title}"' in json.dumps(panel.spec)
+
+
 def test_legend_marks_are_in_the_charts() -> None:
     view, sweep = View(judge_scripted()), View(scaling())
     every = (charts.timeline(view), charts.repeats(view), curves(sweep), percentiles.curves(sweep))

@@ -57,8 +57,7 @@ def test_workload_kinds_have_one_value_per_figure(kind: Path) -> None:
     assert find_conflicts(judgement) == []
     places = {place.where for places in collect_figures(judgement).values() if len(places) > 1 for place in places}
     assert {"the JSON output", "the CSV export", "terminal's table"} <= places
-    # The outages in the answer are in the tables on faults, which are not collected.
-    assert kind.stem == "faults" or find_unsupported(judgement) == []
+    assert find_unsupported(judgement) == []
 
 
 @pytest.mark.parametrize("repeats", [1, 2, 6])
@@ -180,6 +179,13 @@ def test_figure_only_in_the_answer_is_detected() -> None:
     assert find_unsupported(judgement) == []
     answer = f"{judgement.answer}; read p99 is 99.9 ms"
     assert find_unsupported(replace(judgement, answer=answer)) == ["99.9 ms"]
+
+
+def test_wrong_outage_in_the_answer_is_detected() -> None:
+    question, *rows = map(json.loads, next(path for path in KINDS if path.stem == "faults").read_text().splitlines())
+    trials = [TrialResult.from_json(row) for row in rows]
+    judgement = judge_results(ResultSet("faults", trials, Question(metrics=tuple(question["metrics"]))))
+    assert find_unsupported(replace(judgement, answer=judgement.answer.replace("6.82 s", "6.92 s"))) == ["6.92 s"]
 
 
 def test_second_interval_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:

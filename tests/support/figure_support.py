@@ -17,7 +17,7 @@ from loadstone.commands.show_results import judgement_document
 from loadstone.format import units, wording
 from loadstone.judge.figures import target_rate
 from loadstone.judge.judgement import Judgement
-from loadstone.report import html, markdown, search, stages, sweep, trials
+from loadstone.report import faults, html, markdown, search, stages, sweep, trials
 from loadstone.report.sections import sections
 from loadstone.report.terminal import tables
 from loadstone.report.view import View
@@ -347,6 +347,10 @@ def find_unsupported(judgement: Judgement) -> list[str]:
         if search.rule.objective
         for term in search.rule.objective.terms
     ]
+    cells = [
+        cell for table in faults.tables(View(judgement)) for group in table.groups for row in group.rows for cell in row
+    ]
+    known += [match[0] for cell in cells for match in IN_PROSE.finditer(f"{cell.text} {cell.note} {cell.aside}")]
     sentences = [judgement.answer, judgement.short.statement if judgement.short else ""]
     figures = [match[0] for sentence in sentences for match in IN_PROSE.finditer(sentence)]
     return [figure for figure in figures if not any(is_equal(figure, text) for text in known)]

@@ -130,7 +130,7 @@ def test_every_table_shows_what_is_known(bound: Bound, text: str) -> None:
         assert "not ranked" in rendered
 
 
-@pytest.mark.parametrize(("bound", "text"), [("at_least", "at least 30.00 ms"), ("failed", "failed")])
+@pytest.mark.parametrize(("bound", "text"), [("at_least", "at least 30.0 ms"), ("failed", "failed")])
 def test_the_terminal_shows_what_is_known(bound: Bound, text: str) -> None:
     results = experiment(set_bound(bound), question=asking(metrics=("throughput", P99)))
     projected = project_results(results, Projection())

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+import report_support
+from conftest import FIXTURES
 from judge_support import experiment, set_figures
+from loadstone.importers.read import read_file
 from loadstone.judge.judge import judge_results
 from loadstone.report.sections import opening, sections
 from loadstone.report.view import View
-from loadstone.results.result_set import Question, deciding_metrics, first_metric, order_metrics
+from loadstone.results.result_set import Question, ResultSet, deciding_metrics, first_metric, order_metrics
 from loadstone.results.trial_result import TrialResult
 
 
@@ -34,6 +39,34 @@ def test_unusual_operations_have_a_latency_at_a_rate() -> None:
         for trial in experiment().trials
     ]
     assert first_metric(scans, ()) == "all.p99"
+
+
+@pytest.mark.parametrize(
+    ("name", "metric", "panel"),
+    [
+        ("pgbench-rate.txt", "all.mean", "mean latency"),
+        ("sysbench-rate.txt", "all.p95", "p95"),
+        # A single run has a curve of percentiles instead of a single mark.
+        ("latte.json", "all.p99", "run"),
+    ],
+)
+def test_few_statistics_include_a_latency_at_a_rate(name: str, metric: str, panel: str) -> None:
+    judgement = judge_results(ResultSet(name, [run.result for run in read_file(FIXTURES / "imports" / name, {})]))
+    assert judgement.results.deciding_metric == metric
+    view = View(judgement)
+    chart, _ = opening(view, sections(view))
+    assert chart is not None
+    assert chart.panels[0].title == panel
+
+
+@pytest.mark.parametrize(("is_at_rate", "name"), [(False, "throughput-over-time"), (True, "latency-over-time")])
+def test_single_run_is_charted_over_time(is_at_rate: bool, name: str) -> None:
+    results = report_support.usual().results
+    trial = replace(results.trials[0], loop="open" if is_at_rate else "closed")
+    view = View(judge_results(replace(results, trials=[trial], planned={})))
+    chart, _ = opening(view, sections(view))
+    assert chart is not None
+    assert chart.name == name
 
 
 def test_latency_decides_where_requested_metrics_are_missing() -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from loadstone.format import units, wording
 from loadstone.judge.answer import name_contexts
+from loadstone.judge.figures import is_latency
 from loadstone.report import (
     comparison,
     conditions,
@@ -36,6 +37,13 @@ from loadstone.search.sentence import describe_rule
 
 # The number of panels that fit side by side above the fold.
 OPENING_PANELS = 2
+# The titles of charts above the fold whose panels do not name their figures.
+OPENING_TITLES = {
+    "throughput": "Throughput",
+    "throughput-over-time": "Throughput over time",
+    "latency-over-time": "p50 and p99 of all operations over time",
+    "percentiles": "Latency by percentile",
+}
 # The maximum number of names in a headline.
 SIDES_MAX = 3
 # Dimensions whose values readers already find in other clauses of the setting, in the question or in the answer.
@@ -99,6 +107,7 @@ def sections(view: View) -> list[Section]:
 def opening(view: View, content: list[Section]) -> tuple[Figure | None, list[Section]]:
     """The chart next to the answer (the curve or the deciding metric), and the sections without this chart."""
     figures = {section.name: section.figures[0] for section in content if section.figures}
+    figures |= {figure.name: figure for section in content for figure in section.figures}
     metric = next(iter(view.headline), THROUGHPUT)
     decides = "throughput" if metric == THROUGHPUT else "device" if metric in device.metrics(view) else "headline"
     # The chart follows the answer: throughput by clients, unless another metric or other variants are compared.
@@ -106,14 +115,18 @@ def opening(view: View, content: list[Section]) -> tuple[Figure | None, list[Sec
     curved = metric == THROUGHPUT or judged.searches or not judged.comparisons or view.dimension == view.load
     order = ("scaling", decides) if curved else (decides, "scaling")
     # A chart of intervals would show a single run as one mark; its time series shows more.
-    alone = ("time",) if len(view.results.trials) == 1 else ()
+    alone: tuple[str, ...] = ()
+    if len(view.results.trials) == 1:
+        alone = ("latency-over-time", "percentiles") if is_latency(metric) else ("throughput-over-time",)
     names = [name for name in ("faults", *alone, *order, "throughput", "headline") if name in figures]
     if not names:
         return None, content
     # Panels of other figures name their own metrics. Their captions may refer to a figure that is now further down.
     first = figures[names[0]]
-    title = {"throughput": "Throughput", "time": "Throughput over time"}.get(names[0], "")
-    caption = "" if names[0] == "time" else first.caption.replace(intervals.AS_THROUGHPUT, intervals.TO_READ)
+    title = OPENING_TITLES.get(names[0], "")
+    caption = (
+        "" if names[0].endswith("over-time") else first.caption.replace(intervals.AS_THROUGHPUT, intervals.TO_READ)
+    )
     if view.judgement.comparisons:
         caption = caption.replace(intervals.TO_READ, intervals.TO_READ + intervals.RATIOS)
     first = replace(first, title=title, caption=caption)
@@ -122,7 +135,8 @@ def opening(view: View, content: list[Section]) -> tuple[Figure | None, list[Sec
         panels = choose_panels(first)
         caption = f"{first.caption} Further panels are below."
         return replace(first, name="opening", panels=tuple(panels), caption=caption), content
-    rest = [replace(item, figures=item.figures[1:]) if item.name == names[0] else item for item in content]
+    chosen = figures[names[0]]
+    rest = [replace(item, figures=tuple(figure for figure in item.figures if figure is not chosen)) for item in content]
     return first, [section for section in rest if section]
 
 
@@ -254,17 +268,21 @@ def compare_guarantees(view: View) -> Section:
     """The guarantees of each side: the facts that differ, and the remaining facts on demand."""
     differing, common = conditions.guarantees(view)
     count = sum(len(group.rows) for group in common.groups)
-    if not differing:
+    if not differing and (not common or len(common.columns) <= 2):
         return Section("promises", "Guarantees", tables=(common,) if common else ())
     total = count + sum(len(group.rows) for group in differing.groups)
     notes = Counter(row[0].note for group in differing.groups for row in group.rows)
     count_unknown = notes["known for some"]
-    verb = "is" if count_unknown == 1 else "are"
-    unknown = f"; {count_unknown} {verb} known for only some sides" if count_unknown else ""
-    lead = f"{notes['differs']} of {units.count_noun(total, 'fact')} differ{unknown}."
+    unknown = (
+        f"; {count_unknown} {'is' if count_unknown == 1 else 'are'} known for only some sides" if count_unknown else ""
+    )
+    verb = "differs" if notes["differs"] == 1 else "differ"
+    lead = (
+        f"{notes['differs']} of {units.count_noun(total, 'fact')} {verb}{unknown}." if differing else "No fact differs."
+    )
     more = (common,) if common else ()
     folded = f"{units.count_noun(count, 'fact that is', 'facts that are')} the same on all sides" if common else ""
-    return Section("promises", "Guarantees", (lead,), (differing,), more=more, folded=folded)
+    return Section("promises", "Guarantees", (lead,), (differing,) if differing else (), more=more, folded=folded)
 
 
 def every(view: View) -> Section:

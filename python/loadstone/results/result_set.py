@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from loadstone.results.trial_result import Scalar, Series, TrialResult
-from loadstone.results.value import FINITE, HIGHER_IS_BETTER, THROUGHPUT, better_direction, metric_statistic
+from loadstone.results.value import FINITE, HIGHER_IS_BETTER, THROUGHPUT, Value, better_direction, metric_statistic
 
 # The dimensions that set the load.
 LOADS = ("clients", "rate")
@@ -24,6 +24,8 @@ DEFAULT_METRICS = (
 )
 # The latencies of a mix without any of the default metrics.
 ALL_OPERATIONS = ("all.p99", "all.p50")
+# The statistics of a latency, for operations without any of the default metrics; older tools print few statistics.
+LATENCIES = (("p99", "p50"), ("p95",), ("p90",), ("mean",))
 # The maximum width of an interval, as a share of the figure: for the first compared metric, or for each named metric.
 Until = float | Mapping[str, float] | None
 # The default compared dimension is the first of these dimensions that varies.
@@ -203,9 +205,19 @@ def order_metrics(trials: Iterable[TrialResult], requested: Sequence[str]) -> tu
     is_at_rate = is_open(every)
     if is_at_rate and metrics == [THROUGHPUT] and THROUGHPUT not in requested:
         # The requested metrics were not measured, or the operations (such as scans) are not among the default metrics.
-        usual = [metric for metric in DEFAULT_METRICS[1:] if metric in known]
-        metrics += usual or [metric for metric in ALL_OPERATIONS if metric in known]
+        metrics += [metric for metric in DEFAULT_METRICS[1:] if metric in known] or list_latencies(known)
     return sort_metrics(metrics, is_at_rate=is_at_rate)
+
+
+def list_latencies(known: Mapping[str, Value]) -> list[str]:
+    """The latencies of all operations, or else of each, with the first of the LATENCIES that was measured."""
+    plain = [name for name, value in known.items() if name.count(".") == 1 and value.unit == "ns"]
+    for statistics in LATENCIES:
+        names = [f"{name.partition('.')[0]}.{statistic}" for statistic in statistics for name in plain]
+        names = [name for name in dict.fromkeys(names) if name in known and not name.startswith("load.")]
+        if names:
+            return [name for name in names if name.startswith("all.")] or names
+    return []
 
 
 def list_shared(trials: Sequence[TrialResult]) -> list[str]:

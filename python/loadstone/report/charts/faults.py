@@ -194,8 +194,9 @@ def timeline_chart(time_series: FaultSeries, trial: TrialResult) -> dict[str, An
             rate = values[place] / time_series.step
             if rate:
                 span = {"start": at, "end": at + time_series.step, "low": low, "high": low + rate}
-                rows.append({**span, "name": name, "rate": units.format_rate(rate), "at": f"{at:g} s"})
+                rows.append({**span, "name": name})
             low += rate
+    outcomes = time_series.outcomes.items()
     end = time_series.seconds[-1] + time_series.step
     scale, axis = x_axis([time_series.seconds[0], end])
     top = max(
@@ -210,12 +211,20 @@ def timeline_chart(time_series: FaultSeries, trial: TrialResult) -> dict[str, An
         y=alt.Y("low:Q", scale=y_scale, axis=y_axis),
         y2="high:Q",
         color=alt.Color("name:N", scale=colours, legend=None),
-        tooltip=figure.tooltip(name="operations", rate="rate", at="since the fault"),
     )
+    titles = {name.replace(" ", "_"): name for name in time_series.outcomes}
+    columns = [
+        {"seconds": at + time_series.step / 2, "start": at, "end": at + time_series.step, "at": f"{at:g} s"}
+        | {name.replace(" ", "_"): units.format_rate(counts[place] / time_series.step) for name, counts in outcomes}
+        for place, at in enumerate(time_series.seconds)
+    ]
+    areas, line, _ = figure.draw_crosshair(columns, scale, axis, {"at": "since the fault", **titles})
     return figure.layer_charts(
         # A stroke closes the gaps between bars.
         bars.encode(stroke=alt.Stroke("name:N", scale=colours, legend=None)).mark_rect(strokeWidth=0.7),
         band_layer(band_of([trial], end), scale, axis),
+        areas,
+        line,
         *outcome_layers(rows, scale, y_scale),
         *mark_layers([mark for mark in marks_of(trial) if mark["seconds"] <= end], scale, axis),
     )
@@ -302,6 +311,19 @@ def choose_points(rows: Sequence[Row]) -> list[Row]:
     return [{name: row[name] for name in ("name", "seconds", "value")} for row in chosen]
 
 
+def yield_columns(rows: Sequence[Row]) -> list[Row]:
+    """A row for each point in time, with the median yield of the trials with and without the fault."""
+    yields: dict[float, dict[str, list[float]]] = {}
+    for row in rows:
+        yields.setdefault(row["seconds"], {}).setdefault(row["name"].replace(" ", "_"), []).append(row["value"])
+    times = sorted(yields)
+    return [
+        {"seconds": start, "start": start, "end": end, "at": f"{start:g} s"}
+        | {name: units.format_share(median(shares)) for name, shares in yields[start].items()}
+        for start, end in zip(times, [*times[1:], times[-1]], strict=True)
+    ]
+
+
 def repeats_chart(rows: list[Row], outage: Outage) -> dict[str, Any]:
     """Lines of yield, the band of the fault and the level of recovery."""
     times = [row["seconds"] for row in rows]
@@ -314,8 +336,12 @@ def repeats_chart(rows: list[Row], outage: Outage) -> dict[str, Any]:
     levels = [value for trial in outage.trials if (value := trial.value("recovered.line")) is not None]
     level = plot([{"value": median(levels)}] if levels else []).encode(y=y)
     of_line = figure.tooltip(name="trials", trial="trial", repeat="repeat")
+    titles = {name.replace(" ", "_"): f"median {name}" for name in dict.fromkeys(row["name"] for row in rows)}
+    areas, line, _ = figure.draw_crosshair(yield_columns(rows), scale, axis, {"at": "since the fault", **titles})
     return figure.layer_charts(
         band_layer(band_of(outage.trials, max(times)), scale, axis),
+        areas,
+        line,
         level.mark_rule(strokeDash=[2, 3], style="word"),
         lines.mark_line(strokeWidth=1.3, opacity=0.65, interpolate="step-after").encode(tooltip=of_line),
         plot(choose_points(rows))

@@ -155,6 +155,25 @@ def tooltip(**titles: str) -> list[alt.Tooltip]:
     return [alt.Tooltip(f"{field}:N", title=title) for field, title in titles.items()]
 
 
+def draw_crosshair(
+    columns: Sequence[Row], scale: alt.Scale, axis: alt.Axis, titles: Mapping[str, str]
+) -> tuple[alt.Chart, alt.Chart, Any]:
+    """The crosshair of a chart over time: the columns that react to the pointer and show its figures, the line, and the
+    condition for further marks in the column below the pointer.
+
+    A row has `seconds`, the `start` and the `end` of its column, and a text for each title.
+    """
+    pointer = alt.selection_point(name="pointer", on="pointerover", clear="pointerout", fields=["seconds"], empty=False)
+    near = alt.condition(pointer, alt.value(0.9), alt.value(0))
+    areas = plot(columns).mark_rect(opacity=0).encode(x=alt.X("start:Q", scale=scale, axis=axis), x2="end:Q")
+    line = plot(columns).mark_rule(strokeWidth=1, style="word")
+    return (
+        areas.encode(tooltip=tooltip(**titles)).add_params(pointer),
+        line.encode(x=alt.X("seconds:Q", scale=scale, axis=axis), opacity=near),
+        near,
+    )
+
+
 def join_title(*parts: str) -> str:
     """A panel's title from its parts, some of which may be empty."""
     return " · ".join(part for part in parts if part)

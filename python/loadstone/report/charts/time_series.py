@@ -222,19 +222,14 @@ def chart(
     behind = plot(thin).transform_flatten(["seconds", "value"]).encode(x=x, y=y, color=colour(view))
     before = plot(strong).encode(x=x, y=y, color=colour(view))
     of_line = figure.tooltip(name="name", trial="trial", repeat="repeat")
-    # The crosshair appears in the time column below the pointer, with the figures of this column.
-    columns = time_columns(strong, end)
-    pointer = alt.selection_point(name="pointer", on="pointerover", clear="pointerout", fields=["seconds"], empty=False)
-    near = alt.condition(pointer, alt.value(0.9), alt.value(0))
-    areas = plot(columns).mark_rect(opacity=0).encode(x=alt.X("start:Q", scale=scale, axis=axis), x2="end:Q")
     medians = {kind: f"median {kind}" for kind in dict.fromkeys(str(row["kind"]) for row in strong)}
-    areas = areas.encode(tooltip=figure.tooltip(at="time", **medians)).add_params(pointer)
+    areas, line, near = figure.draw_crosshair(time_columns(strong, end), scale, axis, {"at": "time", **medians})
     return figure.layer_charts(
         *stage_layers(*behind_lines, x, alt.X("start:Q", scale=scale, axis=axis), y),
         areas,
         behind.mark_line(strokeWidth=1, opacity=0.38).encode(detail=["trial:N", "kind:N"], tooltip=of_line),
         before.mark_line(strokeWidth=2.2, strokeJoin="round").encode(detail="kind:N"),
-        plot(columns).mark_rule(strokeWidth=1, style="word").encode(x=x, opacity=near),
+        line,
         before.mark_point(size=46, filled=True).encode(opacity=near),
         *label_layers([row for row in strong if "end" in row], x, y),
         *pause_layers(paused, alt.X("start:Q", scale=scale, axis=axis)),

@@ -70,9 +70,9 @@ def draw_plot(curves: Mapping[str, Points], width: int) -> list[str]:
         f"{units.format_duration(math.exp(labels[row])) if row in labels else '':>{LABEL}} ┤{''.join(cells).rstrip()}"
         for row, cells in enumerate(grid)
     ]
-    ticks = [" "] * (columns + 6)
+    ticks = [" "] * columns
     for name in MARKED:
-        column = round(nines(name) / end * (columns - 1))
+        column = min(round(nines(name) / end * (columns - 1)), columns - len(name))
         if nines(name) <= end and not "".join(ticks[max(column - 1, 0) : column + len(name)]).strip():
             ticks[column : column + len(name)] = name
     axis = f"{'':>{LABEL}} └{'─' * columns}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.measure import Measurement
 from rich.padding import Padding
 from rich.table import Table
@@ -73,9 +73,8 @@ def show_parts(console: Console, judgement: Judgement, projected: Projected) -> 
         console.print(Text(f"Verdict: {view.standing}. {describe_verdict(view)}"), soft_wrap=is_wide)
     for result in judgement.searches:
         for renderable in render_search(result):
-            if isinstance(renderable, Table):
-                fold_cells(renderable, console)
-            console.print(renderable, soft_wrap=is_wide)
+            output = fold_cells(renderable, console) if isinstance(renderable, Table) else renderable
+            console.print(output, soft_wrap=is_wide)
     for metric in () if judgement.searches else results.headline_metrics:
         measured = (variant for variant, name in judgement.cells if name == metric)
         for part in dict.fromkeys(select_dimensions(variant, projected.table) for variant in measured):
@@ -180,12 +179,30 @@ def tabulate_usage(columns: Sequence[Column], rows: Sequence[Sequence[TableCell]
     return table
 
 
-def fold_cells(table: Table, console: Console) -> Table:
-    """A table whose cells are folded if the console is too narrow: a truncated figure looks like a different one."""
-    if not fits(table, console):
-        for column in table.columns:
-            column.no_wrap, column.overflow = False, "fold"
-    return table
+def fold_cells(table: Table, console: Console) -> RenderableType:
+    """A table whose cells are wrapped if the console is too narrow, or its rows as text if a word would be cut: a part
+    of a figure looks like a different figure."""
+    if fits(table, console):
+        return table
+    for column in table.columns:
+        column.no_wrap, column.overflow = False, "fold"
+    lines = ["".join(segment.text for segment in line) for line in console.render_lines(table)]
+    cells = [text for column in table.columns for text in (column.header, *column.cells)]
+    is_cut = {word for cell in cells for word in str(cell).split()} - set(" ".join(lines).split())
+    return Group(*list_rows(table)) if is_cut else table
+
+
+def list_rows(table: Table) -> Iterator[RenderableType]:
+    """The rows of a table as text, with the title of its column before each figure."""
+    yield Text(str(table.title), style="bold")
+    for row in zip(*(column.cells for column in table.columns), strict=True):
+        name, *texts = (str(cell) for cell in row)
+        titles = (str(column.header) for column in table.columns[1:])
+        figures = [" ".join(filter(None, pair)) for pair in zip(titles, texts, strict=True) if pair[1]]
+        yield Padding(Text(name, style="cyan"), (0, 0, 0, 1))
+        if figures:
+            yield Padding(Text(", ".join(figures)), (0, 0, 0, 3))
+    yield Text("")
 
 
 def fits(table: Table, console: Console) -> bool:
@@ -199,7 +216,9 @@ def select_dimensions(variant: VariantKey, keys: Sequence[str]) -> VariantKey:
     return tuple((key, config[key]) for key in keys if key in config)
 
 
-def metric_table(judgement: Judgement, projected: Projected, metric: str, part: VariantKey, console: Console) -> Table:
+def metric_table(
+    judgement: Judgement, projected: Projected, metric: str, part: VariantKey, console: Console
+) -> RenderableType:
     """One metric: a column for each value of the compared dimension, or a row for each if they do not fit."""
     cells = [
         cell
@@ -290,6 +309,9 @@ def figures(judgement: Judgement, cells: Sequence[Cell]) -> dict[VariantKey, str
     last: list[int | None] = []
     for cell, (_, low, high) in zip(content, numbers, strict=True):
         digit = wording.figure_digit(cell.estimate, cell.unit)
+        if digit is None and cell.unit in units.SCALED and abs(cell.estimate.value) >= 1000:
+            # Without an interval, a figure has no more than the usual three digits.
+            digit = units.digit_carried(cell.estimate.value, cell.estimate.value)
         last += [digit, *(wording.ends_digit(end, low, high, digit) for end in (low, high))]
     if is_one_unit:
         flat = units.format_alike([number for triple in numbers for number in triple], content[0].unit, last)
