@@ -28,10 +28,11 @@ COLUMNS = (
 )
 LEAD = (
     "Each row recomputes the comparison under one possible explanation of the findings; its last column shows the"
-    " claim that this row alone would allow. The claim of the answer is valid if it holds in every row; otherwise, the"
-    " first row in which it does not hold decides whether it is suspect or lost. The interval and the p of the answer"
-    " cover all rows in which the claim holds. Without a claim, the answer states the interval as measured and over"
-    " all rows, and the p is the largest p of all rows, or 1 if the rows point in different directions."
+    " claim that this row alone would allow. To be valid, the claim of the answer must hold in every row, and no other"
+    " finding may contest it. The first row in which it does not hold decides whether it becomes suspect, undecided or"
+    " refused. The interval and the p of the answer cover all rows in which the claim holds. Without a claim, the"
+    " answer states the interval as measured and over all rows, and the p is the largest p of all rows, or 1 if the"
+    " rows point in different directions."
 )
 
 
