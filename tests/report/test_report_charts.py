@@ -177,27 +177,28 @@ def test_percentiles_of_imports_are_not_called_merged() -> None:
     assert (lead, "merged" in sweep.describe_table(View(judgement))) == ("Medians of the repeats.", True)
 
 
-def test_single_operation_type_has_no_repeated_panels() -> None:
+def list_panels(metric: str, factor: float, listed: tuple[str, ...]) -> list[str]:
+    """The titles of the panels if trials also have a p99 with this name, `factor` times the p99 of reads; `listed`:
+    the metrics that the question lists."""
     results = report_support.scaling().results
-    titles = {}
-    for name, factor in (("equal", 1.0), ("slower", 1.5)):
-        trials = [
-            replace(
-                trial,
-                values={
-                    **trial.values,
-                    "all.p99": replace(
-                        trial.values["read.p99"], metric="all.p99", value=factor * trial.values["read.p99"].value
-                    ),
-                },
-            )
-            for trial in results.trials
-        ]
-        titles[name] = [
-            panel.title for panel in scaling.curves(View(judge_results(replace(results, trials=trials)))).panels
-        ]
-    assert titles["equal"] == ["throughput, op/s", "read p99", "read p50"]
-    assert titles["slower"] == ["throughput, op/s", "read p99", "p99", "read p50"]
+    trials = []
+    for trial in results.trials:
+        read = trial.values["read.p99"]
+        added = replace(read, metric=metric, value=factor * read.value)
+        trials.append(replace(trial, values={**trial.values, metric: added}))
+    question = replace(results.question, metrics=listed)
+    judgement = judge_results(replace(results, trials=trials, question=question))
+    throughput, *latencies = [panel.title for panel in scaling.curves(View(judgement)).panels]
+    assert throughput == "throughput, op/s"
+    return latencies
+
+
+def test_operation_types_decide_the_panels_of_latencies() -> None:
+    assert list_panels("all.p99", 1.5, ()) == ["p99", "read p50"]
+    assert list_panels("update.p99", 1.5, ()) == ["read p99", "update p99", "read p50"]
+    assert list_panels("all.p99", 1.5, ("read.p99",)) == ["read p99", "p99", "read p50"]
+    # With one type, the percentile of all operations would repeat its panel.
+    assert list_panels("all.p99", 1.0, ("read.p99",)) == ["read p99", "read p50"]
 
 
 def test_every_load_is_a_joined_point() -> None:

@@ -32,6 +32,8 @@ POINTS = 64
 # The latencies that each have a panel, below throughput; they cover all operations, or else the first operation that
 # has them.
 STATISTICS = ("p99", "p50", "max")
+# The maximum number of operation types with a panel for their p99.
+TYPES_MAX = 3
 LOADS_MIN = 2
 # The minimum distance between two labels, as a share of the axis, which has 300 px on a phone.
 LABEL_GAP = 0.11
@@ -157,8 +159,13 @@ def panel_metrics(view: View) -> list[str]:
     limits = [term.metric for term in terms if is_latency(term.metric)]
     listed = [metric for metric in view.results.question.metrics if is_latency(metric)]
     for statistic in STATISTICS:
-        names = [f"all.{statistic}", *(metric for metric in known if metric.endswith(f".{statistic}"))]
-        listed += [metric for metric in names if metric in known and metric.count(".") == 1][:1]
+        every = f"all.{statistic}"
+        types = [metric for metric in known if metric.split(".", 1)[1:] == [statistic] and metric != every]
+        if statistic == "p99" and len(types) > 1:
+            # The percentile of all operations may hide the tail of a type.
+            listed += types[:TYPES_MAX]
+        else:
+            listed += [metric for metric in (every, *types) if metric in known][:1]
     return [metric for metric in dict.fromkeys([*limits, THROUGHPUT, *listed]) if metric in known]
 
 
