@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 import report_support
-from judge_support import Change, asking, experiment, rocksdb, set_figures, sound
+from judge_support import Change, asking, experiment, facts, rocksdb, set_figures, sound
 from loadstone.judge.finding import UNKNOWN_OF_BOTH, Finding, Severity
 from loadstone.judge.judge import judge_results
 from loadstone.report import answer
@@ -223,3 +223,12 @@ def test_text_for_pull_requests_has_the_table() -> None:
     text = document(compare(), [])
     sentence, table = text.index("**lmdb holds 1.333×"), text.index("| metric | rocksdb | lmdb |")
     assert sentence < table
+
+
+def test_verdict_names_every_check_behind_it() -> None:
+    disturbed, upgraded = set_figures(cpu__others=0.5), rocksdb(facts(kernel="6.2.0"))
+    view = View(judge_results(experiment(lambda trial: upgraded(disturbed(trial)))))
+    text = answer.describe_verdict(view)
+    assert "interference" in text
+    assert "sides-differ" in text
+    assert text.count("Also found: ") == 1

@@ -167,7 +167,7 @@ def test_unjudged_load_above_the_answer_leaves_it_open() -> None:
     assert (outcome.load, outcome.high) == (9, 11)
     sentence = outcome_sentence(outcome)
     assert sentence.startswith("p99 < 10ms holds up to 9 clients (bracket ")
-    assert "); 10 clients could not be judged" in sentence
+    assert "); 10 clients could not be judged (" in sentence
     assert "the probe at 10 clients is invalid: generator-limited" in sentence
 
 

@@ -336,14 +336,13 @@ def name_cause(view: View) -> str:
             by_check.setdefault(finding.check, []).append(finding)
     if not by_check:
         return ""
-    count = len(by_check) - 1
-    more = f". {units.count_noun(count, 'other check')} also found a problem" if count else ""
-
     def rank(check: str) -> float:
         # A finding on the whole result set has no trials, and comes first.
         return count_trials(by_check[check]) or math.inf
 
     most = max(by_check, key=rank)
+    remaining = [check for check in by_check if check != most]
+    more = f". Also found: {units.list_items(remaining)}" if remaining else ""
     # If a comparison is refused, the answer already states the cause.
     if any(finding.message in view.judgement.answer for finding in by_check[most]):
         return ""

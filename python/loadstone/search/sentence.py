@@ -154,7 +154,7 @@ def limit_parts(outcome: SearchOutcome) -> list[str]:
     contradiction = contradiction_text(outcome)
     but = f"; but {contradiction}" if contradiction else ""
     wall = outcome.wall if has_open_end(outcome) else None
-    unjudged = "" if wall is None else f"; {rule.format_load(wall[0])} could not be judged"
+    unjudged = "" if wall is None else f"; {rule.format_load(wall[0])} could not be judged ({wall[1]})"
     return [f"{text} holds up to {rule.format_load(load)} ({bracket}){unjudged}", f"{there}{beyond}{but}"]
 
 
