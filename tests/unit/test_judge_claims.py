@@ -427,11 +427,11 @@ def test_scenario_bears_the_correction_of_p(tests: int, reading: Claim) -> None:
     assert [row.reading for row in decided.scenarios] == ["none", reading]
 
 
-@pytest.mark.parametrize(("reading", "hedge"), [("better", ""), ("none", " as measured")])
+@pytest.mark.parametrize(("reading", "hedge"), [("better", ""), ("none", " as measured (not with drift)")])
 def test_suspect_claim_is_stated_as_measured(reading: Claim, hedge: str) -> None:
     comparison = single_comparison(simulate_results({"rocksdb": 1000.0, "lmdb": 1300.0}, 6))
-    readings: list[Claim] = ["better", reading]
-    rows = [replace(comparison.scenarios[0], reading=row) for row in readings]
+    readings: dict[str, Claim] = {"as measured": "better", "drift": reading}
+    rows = [replace(comparison.scenarios[0], name=name, reading=row) for name, row in readings.items()]
     doubtful = Finding("interference", Severity.SUSPECT, "", "", ())
     assert hedge_claim(replace(comparison, scenarios=tuple(rows), findings=(doubtful,))) == hedge
     assert hedge_claim(replace(comparison, scenarios=tuple(rows), findings=())) == ""

@@ -84,10 +84,10 @@ def comparison_clause(judgement: Judgement, comparison: Comparison, matters: flo
 
 
 def hedge_claim(comparison: Comparison) -> str:
-    """The words ` as measured` if a suspect claim does not hold in every scenario; else empty."""
-    is_lost = any(row.reading != comparison.claim for row in comparison.scenarios)
+    """The first scenario in which a suspect claim does not hold: ` as measured (not with drift at either extreme)`."""
+    lost = [row.name for row in comparison.scenarios if row.reading != comparison.claim]
     is_ranked = comparison.claim in ("better", "worse") and comparison.verdict >= Verdict.SUSPECT
-    return " as measured" if is_lost and is_ranked else ""
+    return f" as measured (not with {lost[0]})" if lost and is_ranked else ""
 
 
 def hold_verb(name: str) -> str:

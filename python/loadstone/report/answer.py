@@ -336,6 +336,7 @@ def name_cause(view: View) -> str:
             by_check.setdefault(finding.check, []).append(finding)
     if not by_check:
         return ""
+
     def rank(check: str) -> float:
         # A finding on the whole result set has no trials, and comes first.
         return count_trials(by_check[check]) or math.inf
