@@ -113,6 +113,9 @@ def test_outage_is_paired_with_the_blocks_twin() -> None:
     settings = Settings()
     for outage in summarize_outages(replace(results, trials=trials).variants, {}, settings):
         assert (outage.excess_ns, outage.blocks) == (5e8, REPEATS)
+        # A twin with any outage is not "none", even if the median is 0.
+        rare = replace(outage, twin_outages_ns=(0.0, 0.0, 9e7))
+        assert ", without the fault 0 s (500 ms more, " in outage_clause(rare, {})
         middle = (REPEATS + 1) / 2
         assert f", without the fault {middle:.2f} s (500 ms more, median of the differences)" in outage_clause(
             outage, {}

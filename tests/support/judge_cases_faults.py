@@ -142,6 +142,20 @@ CASES = [
         NOTE,
         "6,000 operations failed during the kill of node-2 (4,000 timeout, 2,000 unavailable)",
     ),
+    Case(
+        "fault-errors",
+        "the statuses of a closed loop, which has no recovery",
+        experiment(
+            both(
+                with_fault(),
+                run_closed_loop(0.0),
+                set_figures(during__failed=4000, during__failed__timeout=4000),
+                set_figures(after__failed=1000, after__failed__refused=1000),
+            )
+        ),
+        NOTE,
+        "5,000 operations failed during the kill of node-2 (4,000 timeout, 1,000 refused)",
+    ),
     Case("server-events", "quoted with the failures", experiment(both(with_fault(), note_stall))),
     *(Case(check, "a sound trial", SOUND) for check in ("fault-missed", "not-lifted", "bystander-hit")),
     *(Case(check, "a sound trial", SOUND) for check in ("before-unsteady", "not-recovered", "hidden-retries")),

@@ -36,8 +36,8 @@ class Outage:
     # The median difference from the twin in the same block, and the number of blocks.
     excess_ns: float | None
     blocks: int
-    # The median outage of the twin: operations that were late or failed without a fault.
-    twin_outage_ns: float | None
+    # The outages of the twin: operations that were late or failed without a fault.
+    twin_outages_ns: tuple[float, ...]
     # The median throughput of the whole window, with the fault and in the twin, op/s; None if unknown.
     throughput: float | None
     twin_throughput: float | None
@@ -121,7 +121,7 @@ def summarize_outage(
         outage=summarize_samples(outages) if outages else None,
         excess_ns=median(differences) if differences else None,
         blocks=len(differences),
-        twin_outage_ns=median(undisturbed.values()) if undisturbed else None,
+        twin_outages_ns=tuple(undisturbed.values()),
         throughput=median_throughput(counted),
         twin_throughput=median_throughput(twin_trials),
         recovered_ns=tuple(recovered),
@@ -250,13 +250,13 @@ def outage_clause(outage: Outage, names: Mapping[VariantKey, str]) -> str:
     """The answer for one variant."""
     name = names.get(outage.variant, "")
     figures = throughput_text(outage) or f"outage {outage_text(outage)}"
-    if outage.excess_ns is not None and outage.twin_outage_ns is not None and outage.outage is not None:
+    if outage.excess_ns is not None and outage.outage is not None:
         difference = f"{units.format_duration(abs(outage.excess_ns))} {'more' if outage.excess_ns >= 0 else 'less'}"
         pairs = "the" if outage.blocks == outage.outage.n else str(outage.blocks)
         figures += (
-            f", without the fault {units.format_duration(outage.twin_outage_ns)} "
+            f", without the fault {units.format_duration(median(outage.twin_outages_ns))} "
             f"({difference}, median of {pairs} {'difference' if outage.blocks == 1 else 'differences'})"
-            if outage.twin_outage_ns
+            if any(outage.twin_outages_ns)
             else ", none without the fault"
         )
     count, extent = ranges_text(outage)

@@ -18,7 +18,7 @@ from loadstone.judge.findings import check_trial
 from loadstone.judge.settings import Settings
 from loadstone.live.tail import Tail
 from loadstone.live.trial import Attempt, read_json
-from loadstone.results.fault import NONE as NO_FAULT
+from loadstone.results.fault import select_requested
 from loadstone.results.folder import ATTEMPT_START, UNDER_WAY, VALUES, Folder, parse_attempt
 from loadstone.results.result_set import first_metric, variant_name
 from loadstone.results.trial_result import TrialResult
@@ -280,8 +280,8 @@ def describe_faults(result: TrialResult) -> list[dict[str, Any]]:
             "from": (fault.planned_at_ns if fault.held_ns is None else fault.held_ns) / 1e9,
             "to": end / 1e9,
         }
-        for fault in result.faults
-        if fault.kind != NO_FAULT and (end := fault.lifted_ns or fault.planned_lift_ns) is not None
+        for fault in select_requested(result.faults)
+        if (end := fault.lifted_ns or fault.planned_lift_ns) is not None
     ]
 
 

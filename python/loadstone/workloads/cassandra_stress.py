@@ -445,8 +445,7 @@ def run_spec(variant: Variant, measure: Measure, directory: Path, seed: int) -> 
 
 
 def figures(phase: EngineLaunch, launched: Sequence[EndedLaunch]) -> Iterator[Value]:
-    """The number of partitions written before the reads, starting at the first partition, and of reads that found no
-    row."""
+    """The numbers of partitions, from the first, that were written before the reads, and of reads that found no row."""
     last = launched[-1]
     if last.name == "load":
         population = last.spec["work"]["population"]["sequence"]["last"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import product
 
 from loadstone.format import units
 from loadstone.judge.checks import faults
@@ -30,8 +31,6 @@ FIRST = ", the first: "
 MISSING_ROWS = "missing-rows"
 # The engine's note on servers that the cluster considered down: a phrase in the note's message, and the note's name.
 DOWN = "considered down"
-# The windows of a fault at a rate, before the recovery.
-FAULT_WINDOWS = ("during", "returning")
 SERVER_EVENTS = "server-events"
 
 
@@ -104,10 +103,9 @@ def through_fault(trial: TrialResult) -> Iterator[Finding]:
 def list_statuses(trial: TrialResult) -> str:
     """The failures of the windows of a fault by status, the most frequent first: ` (4,731 timeout, 778 refused)`."""
     counts = Counter[str]()
-    for metric, value in trial.values.items():
-        window, failed, status = (*metric.split("."), "", "")[:3]
-        if window in FAULT_WINDOWS and failed == "failed" and status:
-            counts[status.replace("_", " ")] += int(value.value)
+    for window, (metric, value) in product(windows_of_fault(trial), trial.values.items()):
+        if metric.startswith(prefix := f"{window}.failed."):
+            counts[metric.removeprefix(prefix).replace("_", " ")] += int(value.value)
     return f" ({', '.join(f'{count:,} {status}' for status, count in counts.most_common() if count)})" if counts else ""
 
 
@@ -160,8 +158,13 @@ def first_failure(trial: TrialResult) -> str:
 def count_through_fault(trial: TrialResult) -> float:
     """The number of operations that failed after a requested fault was ordered and before the recovery, if there was
     one."""
-    windows = FAULT_WINDOWS if trial.loop == "open" else ("during", "after")
-    return sum(trial.value(f"{window}.failed") or 0 for window in windows) if faults.has_fault(trial) else 0
+    failed = (trial.value(f"{window}.failed") or 0 for window in windows_of_fault(trial))
+    return sum(failed) if faults.has_fault(trial) else 0
+
+
+def windows_of_fault(trial: TrialResult) -> tuple[str, str]:
+    """The windows between a fault and the recovery; a closed loop has no recovery, so its last window counts."""
+    return ("during", "returning" if trial.loop == "open" else "after")
 
 
 def has_missing_reads(trial: TrialResult) -> bool:

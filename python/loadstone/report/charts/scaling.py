@@ -29,8 +29,8 @@ from loadstone.statistics.knee import Knee
 
 # The number of points of the fitted curve.
 POINTS = 64
-# The latencies that each have a panel, below throughput; they cover all operations, or else the first operation that
-# has them.
+# The latencies that have panels, below throughput: of all operations, or else of the first type that has them. The p99
+# has a panel for each type.
 STATISTICS = ("p99", "p50", "max")
 # The maximum number of operation types with a panel for their p99.
 TYPES_MAX = 3
