@@ -65,14 +65,18 @@ def list_headline(view: View) -> list[str]:
 
 
 def table_alone(view: View, metrics: Sequence[str]) -> Table:
-    """Metrics of the only variant: median, interval, n, and the findings against them."""
+    """Metrics of the only variant: median, interval, n, and the findings against them; only the figures of a single run
+    without findings."""
     (key,) = view.variants
     rows, methods = [], dict[str, None]()
     for metric in metrics:
         if row := entries(view, key, metric, compared=False):
             rows.append((TableCell(wording.metric_name(metric)), *row[1:]))
             methods.update(dict.fromkeys(reading(view, [key], metric)))
-    columns = (Column("metric", width=14), *COLUMNS, *END)
+    columns: tuple[Column, ...] = (Column("metric", width=14), *COLUMNS, *END)
+    if all((number.text, verdict.text) == ("1", NO_CLAIM) for *_, number, verdict in rows):
+        columns = (columns[0], Column("figure", "right", 13))
+        rows = [row[:2] for row in rows]
     return Table("", columns, (Rows("", tuple(rows)),) if rows else (), join_levels(methods))
 
 
