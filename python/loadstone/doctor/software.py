@@ -1,4 +1,4 @@
-"""Checks of required programs: Java, Maven for fetching servers, and fio for its workloads."""
+"""Checks of required programs: Java, Maven for fetching Java servers, and fio for its workloads."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def check_jdk(machine: Machine, _: int) -> CheckResult:
 
 
 def check_maven(machine: Machine, _: int) -> CheckResult:
-    """Servers and RocksDB come from Maven Central."""
+    """Java servers and RocksDB come from Maven Central."""
     if "mvn" not in machine.programs:
         return CheckResult("fail", "no mvn", install_command(machine, "maven", "maven"))
     return CheckResult("ok", machine.programs["mvn"].path)

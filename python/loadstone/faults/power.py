@@ -1,4 +1,4 @@
-"""The fault `power`: the node's file system stops without writing its journal; then its processes are killed.
+"""The fault `power`: the node's file system stops without writing its journal; then the node's processes are killed.
 
 Data in the kernel that no process has synced is lost, as if the host had lost power. The fault emulates the loss of
 power for one node's storage; it does not affect the device's volatile cache.

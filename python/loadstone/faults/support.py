@@ -31,7 +31,7 @@ THROTTLE_BYTES, THROTTLE_SECONDS_MIN = 1 << 20, 0.5
 
 @dataclass(frozen=True)
 class Mechanism:
-    """A mechanism for faults: its name, and a probe that returns None or the reason why it does not work."""
+    """A mechanism for faults, with a probe that returns the reason why the mechanism does not work, or None."""
 
     name: str
     probe: Callable[[], str | None]
@@ -86,7 +86,7 @@ def probe_shutdown(directory: Path, image: Path) -> str | None:
 
 
 def probe_throttle(directory: Path, _: Path) -> str | None:
-    """Checks that a write in a throttled control group takes as long as the limit requires. Raises OSError."""
+    """Checks that a throttled control group delays a write by THROTTLE_SECONDS_MIN. Raises SystemsError or OSError."""
     parent = throttle_parent()
     if parent is None:
         return "this process cannot create a control group for disks"

@@ -79,7 +79,7 @@ class RunningSystem:
         self.start(self.plan_for(nodes, settings or {}, file_system_bytes, isolated=isolated), say, owner=owner)
 
     def start(self, plan: SystemPlan, say: Say = say_nothing, *, owner: str = "") -> None:
-        """Starts a complete plan in the same way as `up`. Raises LoadstoneError."""
+        """Starts the system in the same way as `up`, with a complete plan. Raises LoadstoneError."""
         with self._hold_lock(say):
             self._undo_recorded(say)
             before = self.load_state
@@ -360,7 +360,7 @@ class RunningSystem:
         return replace(server, argv=argv, environment=environment, user=None)
 
     def _prepare_nodes(self, plan: SystemPlan) -> None:
-        """Creates the network and mounts the file system of each node, if it has one. Raises SystemsError."""
+        """Creates the nodes' networks and mounts their file systems, if the plan has any. Raises SystemsError."""
         if plan.network:
             networks.create_networks(self.place.root, plan.nodes)
         if not plan.file_system_bytes:

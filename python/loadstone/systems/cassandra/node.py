@@ -150,7 +150,7 @@ def node_settings(place: Place, plan: SystemPlan, node: int) -> dict[str, Any]:
         "auto_bootstrap": False,
         "partitioner": "org.apache.cassandra.dht.Murmur3Partitioner",
         "endpoint_snitch": "SimpleSnitch",
-        # All nodes are seeds: any other node exits if it starts before the seed, or alone after a crash.
+        # All nodes are seeds: a node that is not a seed exits if it starts before the seeds, or alone after a crash.
         "seed_provider": [
             {"class_name": "org.apache.cassandra.locator.SimpleSeedProvider", "parameters": [{"seeds": seeds}]}
         ],
@@ -216,7 +216,7 @@ def write_keystore(place: Place, plan: SystemPlan) -> None:
 
 
 def write_pkcs12(files: Path, hosts: Sequence[str]) -> None:
-    """Creates a PKCS#12 keystore, whose self-signed certificate is also the CA of clients, unless it exists."""
+    """Creates a PKCS#12 keystore, unless it exists; clients trust its self-signed certificate as their CA."""
     if (files / "ca.pem").exists():
         return
     files.mkdir(parents=True, exist_ok=True)

@@ -142,7 +142,7 @@ def refusal_error(error: str, request: Sequence[str]) -> SystemsError:
 def compile_program(jars: Sequence[Path]) -> Path:
     """The directory with the Java program's class, which is compiled once. Raises SystemsError.
 
-    Running the source file directly would compile it on each call, which takes two seconds.
+    Running the source file directly would compile it at each start, which takes two seconds.
     """
     identity = "\n".join([SOURCE.read_text(), *map(str, jars)])
     digest = hashlib.sha256(identity.encode()).hexdigest()[:16]

@@ -84,5 +84,5 @@ def write_text(path: Path, text: str) -> None:
 
 
 def local_path(uri: str) -> Path:
-    """The path in a `file:` URI; escapes are not decoded, because servers do not decode them, either."""
+    """The path in a `file:` URI; escapes are not decoded, because data nodes and HBase do not decode them."""
     return Path(urllib.parse.urlsplit(uri).path)

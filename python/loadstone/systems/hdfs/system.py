@@ -21,7 +21,7 @@ HOST = "127.0.0.1"
 NAME_NODE = "name-node"
 # Packages that Java 17 closes, but that Hadoop 3.4 accesses.
 OPENED = jvm.open_packages("java.lang java.nio sun.nio.ch")
-# The distance between the first ports of two data nodes. Each has three ports: data, HTTP, IPC.
+# The distance between the first ports of consecutive data nodes. Each node has three ports: data, HTTP, IPC.
 PORTS_EACH = 10
 FORMAT_S = 120
 # The maximum wait of a trial for the removal of blocks. Data nodes receive the order with their heartbeats, once a
