@@ -42,7 +42,7 @@ STATUS = re.compile(r"^Run status group (\d+) \(all jobs\):")
 SUM = re.compile(r"^\s+(READ|WRITE|TRIM|MIXED): .*(?:run=\d+-|maxt=)\d+msec")
 NS = {"n": 1.0, "u": 1e3, "m": 1e6, "": 1e9}
 PREFIX = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
-CUT = "import fio's whole output, up to its run status, or run it with --output-format=json"
+CUT = "import all of fio's output, including the run status, or run fio with --output-format=json"
 
 
 def recognise_text(text: str) -> bool:

@@ -97,7 +97,7 @@ def combine_hosts(runs: Mapping[str, ImportedRun], elapsed_ns: Mapping[str, floa
 
 
 def combine_figures(whole: ImportedRun, figures: Mapping[str, Sequence[Value]], elapsed_ns: Sequence[float]) -> None:
-    """Adds the figures of all hosts together: sums and extremes of figures that every host has."""
+    """Adds to `whole` the sums and the extremes of the figures that every host has."""
     by_metric: dict[str, list[Value]] = {}
     for values in figures.values():
         for value in values:
@@ -133,7 +133,7 @@ def is_summed(value: Value) -> bool:
 
 
 def combine_histograms(whole: ImportedRun, runs: Sequence[ImportedRun]) -> None:
-    """Merges each histogram that every host has, and adds the latencies from it that some host also reports."""
+    """Merges each histogram that every host has, and adds those of its latency figures that a host also reports."""
     known = {value.metric for run in runs for value in run.values}
     own = {value.metric for value in whole.values}
     for tag in runs[0].histograms:

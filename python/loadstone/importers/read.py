@@ -333,7 +333,7 @@ def parse_start(facts: Mapping[str, Scalar]) -> int | None:
 
 
 def coarse_figures(run: ImportedRun) -> list[str]:
-    """Means and percentiles whose last digit is a large share of their value, unless a note already reports them."""
+    """Means and percentiles whose last digit has a place value above COARSE; empty if a note already reports them."""
     if any(note.name == "coarse" for note in run.notes):
         return []
     return [
@@ -410,7 +410,7 @@ def is_equal(stated: Scalar, logged: Scalar) -> bool:
 
 
 def assume_latency(run: ImportedRun, facts: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """The fact that latencies are service times, if a fact states a rate that the log lacks; otherwise, no fact."""
+    """The fact that latencies are service times, if only a fact states that the loop is open; otherwise, no fact."""
     is_stated = run.loop == "closed" and loop_of(run, facts) == "open"
     return {"latency": "service"} if is_stated and "tool" in run.facts and "latency" not in run.facts else {}
 
