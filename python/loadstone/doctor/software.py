@@ -33,7 +33,7 @@ def check_maven(machine: Machine, _: int) -> CheckResult:
 
 
 def check_fio(machine: Machine, _: int) -> CheckResult:
-    """The jobs of fio are run by fio itself."""
+    """Workloads of the kind `fio` are run by fio itself."""
     if "fio" not in machine.programs:
         return CheckResult("warn", "no fio", install_command(machine, "fio", "fio"))
     return CheckResult("ok", machine.programs["fio"].path)

@@ -46,7 +46,7 @@ class StoreInfo:
 
     @property
     def keeps_files(self) -> bool:
-        """Whether the store keeps files."""
+        """Whether the store keeps its data in local files."""
         return bool(self.directories)
 
     @property
@@ -84,7 +84,7 @@ class Description:
         return store in self.stores and self.stores[store].networked
 
     def keeps_files(self, store: str) -> bool:
-        """Whether a store keeps files; false for an unknown store."""
+        """Whether a store keeps its data in local files; false for an unknown store."""
         return store in self.stores and self.stores[store].keeps_files
 
     def is_embedded(self, store: str) -> bool:

@@ -37,7 +37,7 @@ GRACE_SECONDS = 0.1
 POLL_SECONDS = 0.002
 # The interval between readings of the servers' backlog; each reading costs the servers some CPU time.
 SETTLED_POLL_SECONDS = 1.0
-# A fault reads facts and finds its processes this long before its planned instant.
+# A fault records facts and finds its victims' processes this long before its planned instant.
 AHEAD_SECONDS = 0.5
 
 Facts = Mapping[str, str | int | float | bool]

@@ -28,7 +28,7 @@ class Power(Kill):
         return [Step("unmount", name, text=str(find_disk(self, name))) for name in self.victims]
 
     def inject(self) -> None:
-        """Stops all file systems, then all processes."""
+        """Stops the victims' file systems, then kills all their processes."""
         for name in self.victims:
             disks.shut_down(find_disk(self, name))
         self._writable = [name for name in self.victims if not disks.is_shut_down(find_disk(self, name))]

@@ -130,7 +130,7 @@ def require_support(plan: Plan) -> None:
         for name in fault.mechanisms
         if variant.servers is not None
         and not isinstance(variant.servers.how, Attached)
-        # For servers on other hosts, the agent of each host checks this.
+        # For servers on other hosts, each host's agent makes this check.
         and not variant.servers.how.system.on_hosts
     }
     for kind, reason in sorted(probe_faults(kinds - {"none"}).items()):

@@ -21,7 +21,7 @@ Statuses = Mapping[str, Mapping[str, int]]
 OPERATIONS = "operations"
 # The operation name for all operations together.
 ALL = "all"
-# YCSB also reports the read and the update of a read-modify-write, which would count twice in sums over operations.
+# YCSB also reports the read and the update of these operations, so a sum over all operations would count them twice.
 COMPOSED = frozenset({"READ-MODIFY-WRITE", "READ_MODIFY_WRITE"})
 # YCSB's names of successful statuses; older versions print 0.
 WELL = frozenset({"OK", "BATCHED_OK", "0"})

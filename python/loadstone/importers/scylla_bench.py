@@ -121,7 +121,7 @@ def is_setting(report: ScyllaBenchReport, name: str) -> bool:
 
 
 def check_end(report: ScyllaBenchReport, source: Source) -> None:
-    """Raises LoadstoneError if totals or a latency are missing."""
+    """Raises LoadstoneError if a total or a latency is missing."""
     names = {name for name, _ in report.blocks}
     missing = not {"Time (avg)", "Total ops", "Operations/s", "Rows/s"} <= report.totals.keys()
     # The first versions print no median.

@@ -232,7 +232,7 @@ def end_lines(text: str) -> str:
 
 
 def detect_utf16(data: bytes) -> str | None:
-    """The byte order of UTF-16 without a mark, in which one byte of each Latin character is zero."""
+    """The variant of UTF-16 without a mark, in which one byte of each Latin character is zero; otherwise None."""
     sample = data[:SNIFFED]
     zeros = [sample[start::2].count(0) / (len(sample) / 2 or 1) for start in (0, 1)]
     if max(zeros) < COLLECTED_SHARE or min(zeros) > 1 - COLLECTED_SHARE or len(data) % 2:
@@ -355,7 +355,7 @@ def find_message_path(fields: Sequence[Mapping[tuple[str, ...], str]], is_named:
 
 
 def strip_breaks(lines: list[str]) -> list[str]:
-    """Removes Markdown or HTML line breaks if most lines end in one. A command may continue after a `\\`."""
+    """Removes Markdown or HTML line breaks if most lines end in one; otherwise, a `\\` may continue a command."""
     filled = [line for line in lines if line.strip()]
     if sum(BREAK.search(line) is not None for line in filled) < COLLECTED_SHARE * len(filled) or len(filled) < 2:
         return lines
@@ -422,7 +422,7 @@ def strip_collector(text: str) -> str:
 
 
 def split_prefix(text: str) -> tuple[str, str]:
-    """The prefix of the first line, and the text without prefixes, if they differ only in digits and log levels.
+    """The prefix of the first line, and the text without prefixes, if prefixes differ only in digits and log levels.
 
     Otherwise, an empty prefix and the unchanged text. The tool itself may also have written such a prefix.
     """

@@ -20,9 +20,9 @@ TIME = re.compile(rb"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)[.,](\d{3})|(\d\d \w{3
 ANY = re.compile(b"")
 # Only this number of bytes at the end of a log is read.
 READ_BYTES = 16 << 20
-# The minimum number of gaps from which a period is computed.
+# The minimum number of gaps between starts from which a period is computed.
 GAPS_MIN = 2
-# Starts of an activity that are closer together than this count as one start.
+# Gaps between starts that are shorter than this do not count towards the period.
 TOGETHER_S = 1.0
 PERIOD = "_period_seconds"
 

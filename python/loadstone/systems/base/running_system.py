@@ -23,7 +23,7 @@ from loadstone.systems.base.state import State
 from loadstone.systems.base.system import Place, Server, ServerProcess, System, SystemPlan, SystemsError
 from loadstone.systems.prerequisites import systems_root
 
-# Separates a system from the name of one of its instances: `redis@second`.
+# Separates the name of a system from the name of one of its instances: `redis@second`.
 AT = "@"
 INSTANCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,30}")
 # The time that an unrecorded server may take to exit, because the server's own time limit is unknown.
@@ -40,7 +40,7 @@ class ServerState(StrEnum):
 
 
 def all_running() -> list[RunningSystem]:
-    """Every system that was started and has not been taken down."""
+    """Every system that is up or has kept data."""
     files = sorted(Path(systems_root()).glob(f"*/{state.FILE}"))
     return [RunningSystem(path.parent.name) for path in files if path.parent.name.partition(AT)[0] in registry.SYSTEMS]
 
@@ -180,7 +180,7 @@ class RunningSystem:
         process.end_processes(self._select_processes(server), 0)
 
     def pause(self, server: str | None = None) -> None:
-        """Pauses a server, or all servers (SIGSTOP): it keeps its connections but does not answer."""
+        """Pauses a server, or all servers (SIGSTOP): a paused server keeps its connections but does not answer."""
         self._signal_servers(signal.SIGSTOP, server)
 
     def resume(self, server: str | None = None) -> None:
@@ -241,7 +241,7 @@ class RunningSystem:
             undo.carry_out(step)
 
     def restart(self, server: str | None = None, say: Say = say_nothing) -> None:
-        """Stops a server, or all servers if none is named, and starts it again on its existing data."""
+        """Restarts a server, or all servers if none is named, on the existing data."""
         with self._hold_lock(say):
             self._undo_recorded(say)
             known = self._require_state()

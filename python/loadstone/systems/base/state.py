@@ -18,7 +18,7 @@ FILE = "state.json"
 
 @dataclass(frozen=True)
 class StartedServer:
-    """A server that was started."""
+    """A server that was started, with the information needed to stop it."""
 
     process: ServerProcess
     # Later stages are stopped first.

@@ -1,4 +1,4 @@
-"""Certificates for servers that encrypt clients' connections; the engine creates them once, in a system's data."""
+"""Certificates for servers that encrypt clients' connections; the engine creates them once per system."""
 
 from __future__ import annotations
 

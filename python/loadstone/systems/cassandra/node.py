@@ -223,7 +223,7 @@ def write_pkcs12(files: Path, hosts: Sequence[str]) -> None:
     keystore = files / "node.p12"
     keystore.unlink(missing_ok=True)
     names = ",".join(["dns:localhost", *(f"ip:{host}" for host in hosts)])
-    # The password protects nothing, because cassandra.yaml contains it: the file is for its owner only.
+    # The password protects nothing, because cassandra.yaml contains it, so only the owner may read the keystore.
     access = ["-alias", "node", "-keystore", str(keystore), "-storetype", "PKCS12", "-storepass", KEYSTORE_PASSWORD]
     create = ["-genkeypair", "-keyalg", "EC", "-groupname", "secp256r1", "-dname", "CN=cassandra", "-validity", "3650"]
     export = ["-exportcert", "-rfc", "-file", str(files / "ca.pem")]

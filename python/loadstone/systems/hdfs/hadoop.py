@@ -29,7 +29,7 @@ def read_bean(host: str, port: int, name: str) -> Mapping[str, Any] | None:
 
 
 def heap_bytes(host: str, port: int) -> int | None:
-    """The heap that a server uses; None if it does not answer."""
+    """The bytes of heap that a server uses; None if the server does not answer."""
     memory = read_bean(host, port, MEMORY)
     return int(memory["HeapMemoryUsage"]["used"]) if memory else None
 

@@ -43,7 +43,7 @@ LIST = rf"\s*{STANDBY}(?:\s*,\s*{STANDBY})*\s*"
 STANDBYS = re.compile(rf"\s*(?:(?:(?:FIRST|ANY)\s+)?(\d+)\s*\(({LIST})\)\s*|({LIST}))", re.I)
 # The parameters in `node_parameters`.
 OF_NODE = frozenset({"listen_addresses", "port", "synchronous_standby_names"})
-# Whether a standby receives the primary's log and has written all that it was sent. The standby is asked, because
+# Whether a standby receives the primary's log and has written everything sent to it. The standby is asked, because
 # sessions that wait for a lost standby may occupy all connections of the primary.
 CAUGHT_UP = """
     SELECT 1 FROM pg_stat_wal_receiver WHERE status = 'streaming' AND (written_lsn < latest_end_lsn) IS NOT TRUE"""
@@ -241,7 +241,7 @@ class Postgres(System):
         """The number of connections, the size, live rows and dead rows of the role's largest database, and the number
         of connected standbys and their largest lag.
 
-        A command may use a different database from the stores.
+        Commands and stores may use different databases.
         """
         largest = """
             SELECT datname FROM pg_database JOIN pg_roles ON pg_roles.oid = datdba WHERE rolname = current_user

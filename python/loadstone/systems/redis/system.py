@@ -412,7 +412,7 @@ def render_configuration(place: Place, plan: SystemPlan, node: int = 1) -> str:
         "maxmemory": quote_value(plan.settings["maxmemory"]),
         "maxmemory-policy": quote_value(plan.settings["maxmemory-policy"]),
         "io-threads": str(read_whole_number(plan, "io-threads", 1)),
-        # Ten thousand clients may connect at the same time; the kernel limits this to net.core.somaxconn.
+        # Ten thousand clients may connect at the same time; the kernel limits the backlog to net.core.somaxconn.
         "tcp-backlog": "4096",
         "timeout": "0",
     }
