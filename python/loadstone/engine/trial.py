@@ -28,7 +28,8 @@ from loadstone.errors import LoadstoneError
 # The time for which an engine continues without a heartbeat, unless the spec sets a different time; the lab sends four
 # heartbeats in this time.
 LEASE_MS = 10_000
-# An engine gives its clients 5 s to finish, and then closes its store. An engine that exceeds GRACE_SECONDS is killed.
+# When its lease ends, an engine gives its clients 5 s to finish, and then closes its store. An engine that exceeds
+# GRACE_SECONDS is killed.
 GRACE_SECONDS = 10.0
 LOG_LINES = 200
 # The interval between calls to `idle` while waiting for events.

@@ -30,7 +30,7 @@ def format_count(number: float) -> str:
 
 
 def format_rate(operations_per_second: float) -> str:
-    """A rate: 123,456 op/s; rates below 100 have three digits."""
+    """A rate: 123,456 op/s; rates below 100 have at most three digits."""
     number = format_count(operations_per_second) if operations_per_second >= 100 else f"{operations_per_second:.3g}"
     return f"{number} op/s"
 
@@ -54,7 +54,7 @@ def format_percent(number: float) -> str:
 
 
 def short_percent(number: float, limit: float | None = None) -> str:
-    """A share with two digits: 2.1 %, 0.34 %; with more digits if it would round to the bound `limit`: 94.85 %."""
+    """A share with two digits: 2.1 %, 0.34 %; with more digits if it would round to the bound `limit`: 94.8 %."""
     if abs(number) >= 0.995:
         return f"{number * 100:,.0f} %"
     written = [(f"{number * 100:.{n}g}", "" if limit is None else f"{limit * 100:.{n}g}") for n in SHARE_DIGITS]
@@ -180,9 +180,10 @@ def join_names(names: Sequence[str], last: str = "and") -> str:
 
 
 def format_alike(numbers: Sequence[float], unit: str, last: Sequence[int | None] = ()) -> list[str]:
-    """Figures with the same unit and number of decimals; the smallest figure, which sets the unit, has four digits.
+    """Figures with the same unit and number of decimals; the smallest nonzero figure sets the unit.
 
-    Figures with an interval have the digits that `last` gives, as in `format_figure`.
+    The smallest figure has four digits, or no decimals in ns and bytes. Figures with an interval have the digits that
+    `last` gives, as in `format_figure`.
     """
     last = last or [None] * len(numbers)
     least = min((abs(number) for number in numbers if number), default=0.0)
