@@ -79,7 +79,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The result of a check, as text. `fix` is the command that fixes the problem, or empty if there is no problem."""
+    """The result of a check, as text. `fix` is the command that fixes a problem, if there is one; otherwise empty."""
 
     state: State
     text: str

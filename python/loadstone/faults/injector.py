@@ -115,7 +115,7 @@ class Injector:
 
     @property
     def crashes_unix_ns(self) -> tuple[int, ...]:
-        """The instants, ns since the epoch, at which faults that end servers were ordered; last writes may be lost."""
+        """The instants of orders to end servers, ns since the epoch; the servers' last writes may be lost."""
         ended = (record.ordered_ns for record in self.records if record.kind in ENDING_SERVERS)
         return tuple(self.zero_unix_ns + ordered_ns for ordered_ns in ended if ordered_ns is not None)
 

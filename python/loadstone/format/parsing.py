@@ -1,4 +1,4 @@
-"""Parses durations, shares, sizes and truth values in human notation: `500ms`, `1m30s`, `5%`, `128MB`, `yes`."""
+"""Parses durations, shares, sizes and truth values as people write them: `500ms`, `1m30s`, `5%`, `128MB`, `yes`."""
 
 from __future__ import annotations
 

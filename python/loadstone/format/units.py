@@ -11,7 +11,7 @@ DURATIONS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns"))
 LENGTHS = ((86400, "days"), (3600, "h"), (60, "min"), (1, "s"))
 SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B"))
 SCALED = {"ns": DURATIONS, "B": SIZES, "B/s": SIZES, "B/op": SIZES}
-# A smaller number of bytes per operation comes from occasional writes by the file system, not from operations.
+# Fewer bytes per operation than this come from occasional writes by the file system, not from operations.
 TRACE = 0.1
 LEVELS = "▁▂▃▄▅▆▇█"
 # The minimum and the maximum number of digits of a figure with an interval.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Read = Callable[[Source], list[ImportedRun]]
 
-# Longer lines are JSON documents, which have no comments.
+# Lines longer than this are JSON documents, which have no comments.
 COMMENTED_MAX = 1000
 # A comment that a user added after a figure: it begins with a mark, an arrow, another symbol, or Chinese, Japanese or
 # Korean text. `<=`, `---` and `#,` are not marks, because several reports contain them.
@@ -56,7 +56,7 @@ def split_marked(line: str) -> tuple[str, str]:
 
 
 def list_cuts(line: str, ambiguous: bool = False) -> list[int]:
-    """The places after a figure where a comment may begin, from the end of the line to its start.
+    """The places after a figure where a comment may begin, the last place first.
 
     A place is ambiguous if a unit or another number follows, which may belong to the figure. The result contains either
     only ambiguous or only unambiguous places.

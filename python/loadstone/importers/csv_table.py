@@ -29,7 +29,7 @@ REQUIRED = frozenset({"metric", "unit", "value"})
 SPECIAL = REQUIRED | {"variant", "repeat", "clients", "n", "bound"}
 DELIMITERS = (",", ";", "\t")
 HEADER_LINES = 2000
-# A count with more digits is refused, because it may not fit into 64 bits.
+# A count has at most 18 digits, because a count with more digits may not fit into 64 bits.
 COUNT = re.compile("[0-9]{1,18}")
 FENCE = ("```", "</pre>")
 

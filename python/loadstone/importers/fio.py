@@ -388,7 +388,7 @@ def add_latencies(name: str, lats: Sequence[Job], ns: float, run: ImportedRun, s
     weights = [int(lat.get("N", 0)) if n else 1 for lat in lats]
     run.add_figure(f"{name}.count", n or None, OPERATIONS, n, step_n)
     mean = sum(float(lat["mean"]) * weight for lat, weight in zip(lats, weights, strict=True)) / sum(weights)
-    # The resolution: for fio's normal output, the last printed digit.
+    # The resolution; for fio's normal output, the place value of the last printed digit.
     step = max(float(lat.get("step", 0.0 if ns == 1 else ns)) for lat in lats)
     run.add_figure(f"{name}.mean", mean * ns, "ns", n, max(float(lat.get("mean_step", 0.0)) for lat in lats))
     run.add_figure(f"{name}.min", min(float(lat["min"]) for lat in lats) * ns, "ns", n, step)

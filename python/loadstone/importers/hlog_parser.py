@@ -25,7 +25,7 @@ from loadstone.results.hlog import UNIT
 from loadstone.results.trial_result import ROUNDED_SECONDS
 
 SERVICE_TIME, RESPONSE_TIME, WAIT_TIME = "-st", "-rt", "-wt"
-# The formats of Java's HdrHistogram before 2.1.5, and therefore of YCSB 0.17.0. COUNT_BITS encode the size of a
+# The formats of Java's HdrHistogram before 2.1.5, and therefore of YCSB 0.17.0. COUNT_BITS masks the size of a
 # count in bytes (AbstractHistogram.java: encodeIntoByteBuffer).
 V0, V0_DEFLATED, V1, V1_DEFLATED, COUNT_BITS = 0x1C849308, 0x1C849309, 0x1C849301, 0x1C849302, 0xF0
 V0_HEADER = struct.Struct(">iiqqq")

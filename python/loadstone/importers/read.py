@@ -115,7 +115,7 @@ NAMING = frozenset({"variant", "repeat", "clients", "loop", "hlog_unit", "partia
 
 @dataclass(frozen=True)
 class Imported:
-    """One run of another tool, with its time series."""
+    """One run of another tool, and the run's time series."""
 
     result: TrialResult
     series: Series | None = None

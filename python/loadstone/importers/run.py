@@ -21,7 +21,7 @@ Statuses = Mapping[str, Mapping[str, int]]
 OPERATIONS = "operations"
 # The operation name for all operations together.
 ALL = "all"
-# YCSB also reports the read and the update of these operations, so a sum over all operations would count them twice.
+# YCSB also reports the read and the update of a read-modify-write, so sums over operations would count them twice.
 COMPOSED = frozenset({"READ-MODIFY-WRITE", "READ_MODIFY_WRITE"})
 # YCSB's names of successful statuses; older versions print 0.
 WELL = frozenset({"OK", "BATCHED_OK", "0"})
@@ -195,7 +195,7 @@ def count_failures(
 
 
 def count_errors(statuses: Statuses) -> int:
-    """The number of failed operations, including composed operations."""
+    """The number of failed operations, including failed composed operations."""
     return count_failures(statuses, excluded=TIMED_STEPS)[0]
 
 

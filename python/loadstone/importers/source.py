@@ -20,7 +20,7 @@ from loadstone.importers.command_line import join_continued
 from loadstone.importers.comments import split_marked
 from loadstone.results.trial_result import Scalar
 
-# No log has longer lines. A JSON document may have them, so it is read from the complete text.
+# No log has lines longer than this. A JSON document may have longer lines, so it is read from the complete text.
 LINE_MAX = 1 << 18
 SNIFFED = 1 << 16
 # Control sequences (ECMA-48) for colours and cursors, titles (OSC), character sets and keypads.
@@ -67,7 +67,7 @@ LOGFMT_PAIR = re.compile(r"([A-Za-z][\w.]*)=(\"(?:[^\"\\]|\\.)*\"|[^\s\"=]*)(?:\
 LOGFMT_LINE = re.compile(rf"(?=.*\b(?:msg|message)=)(?:{LOGFMT_PAIR.pattern}){{2,}}")
 # A string with several lines, as in the output of Ansible.
 TEXT_VALUE = re.compile(r'(?m)^[ \t]*"[\w.]+":[ \t]*("(?:[^"\\\n]++|\\.)*+"),?[ \t\r]*$')
-# The minimum share of such a string in a file.
+# The minimum share of a file's text that the string must cover.
 VALUE_SHARE = 0.8
 # Bytes that are not UTF-8, and the µ of Latin-1, even if it was converted twice.
 FOREIGN = re.compile("\u00c2(?=[\u00b5\u00a0])|[\udc80-\udcff]")

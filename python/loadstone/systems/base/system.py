@@ -90,7 +90,7 @@ class Server:
     # The working directory of the server, created if missing.
     directory: Path
     environment: Mapping[str, str] = field(default_factory=dict)
-    # The user to run as if Loadstone runs as root: PostgreSQL refuses to run as root.
+    # The user that runs the server if Loadstone runs as root: PostgreSQL refuses to run as root.
     user: str | None = None
     # The signal for an orderly shutdown. (On SIGTERM, PostgreSQL waits for its clients.)
     stop: signal.Signals = signal.SIGTERM

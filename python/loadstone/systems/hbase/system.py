@@ -40,7 +40,7 @@ class HBase(System):
     nodes = tuple(range(1, 10))
     # The data may be on HDFS, and all instances would use the same HDFS.
     has_instances = False
-    # The start may include HDFS, and the servers wait for each other.
+    # The start may include the start of HDFS, and the servers wait for each other.
     deadline_s = 300.0
     settings = (
         Setting("version", "2.6.1-hadoop3", "the version of HBase"),

@@ -30,7 +30,7 @@ ANSWER_S = 60.0
 SERVING_S = 30.0
 # Tables with thousands of regions take a long time.
 CREATE_S = 600.0
-# YCSB's formula spreads keys from user1000 to user9999; further keys would be duplicates.
+# YCSB's formula spreads keys from user1000 to user9999; further split keys would be duplicates.
 FIRST, LAST = 1000, 9999
 ADMINISTRATION = Resident()
 
