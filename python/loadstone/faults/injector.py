@@ -299,7 +299,8 @@ class FaultRun:
     def _verify(self, step: str, instant: str, check: Callable[[], str | None], lift_ns: int | None = None) -> None:
         """Waits until a check returns None, and records the instant, or at the time limit, the check's reason.
 
-        If a lift is planned for a later instant than the fault, the wait delays it by at most GRACE_SECONDS.
+        If a lift is planned for a later instant than the fault, the wait delays the lift by at most
+        GRACE_SECONDS.
         """
         now = time.monotonic()
         until = now + EFFECT_SECONDS

@@ -86,7 +86,7 @@ def probe_shutdown(directory: Path, image: Path) -> str | None:
 
 
 def probe_throttle(directory: Path, _: Path) -> str | None:
-    """Checks that a throttled control group delays a write by THROTTLE_SECONDS_MIN. Raises SystemsError or OSError."""
+    """Checks that a throttled write takes longer than THROTTLE_SECONDS_MIN. Raises SystemsError or OSError."""
     parent = throttle_parent()
     if parent is None:
         return "this process cannot create a control group for disks"

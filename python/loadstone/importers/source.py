@@ -54,7 +54,7 @@ NUMBERED = re.compile(r" *(\d+)[\t:]")
 HOST = re.compile(r"(?P<origin>[\w.-]+):(?: |$)")
 # The prefix of `parallel --tag`, also on every line. A table may contain tabs as well.
 TAGGED = re.compile(r"(?P<origin>[\w.@-]+)\t")
-# Keys of a line's text in the JSON of collectors and loggers, in lower case. Such a key may be in a nested object.
+# Keys of a line's text in the JSON of collectors and loggers, in lower case. These keys may also be in nested objects.
 MESSAGE_KEYS = (
     "log", "message", "msg", "text", "line", "body", "textpayload", "content", "data", "event", "output", "stdout",
     "_raw",

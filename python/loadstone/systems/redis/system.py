@@ -1,5 +1,5 @@
-"""Redis: one server, a primary with replicas, or a cluster, from Debian's package. Its settings have the same names as
-in redis.conf."""
+"""Redis: one server, a primary with replicas, or a cluster, from Debian's package. Most settings are named as in
+redis.conf."""
 
 from __future__ import annotations
 
