@@ -39,7 +39,7 @@ BENCH_TAG = re.compile(r"(?P<time>raw|co-fixed)(?:-(?P<operation>read|write))?")
 BENCH_TIMES = {"raw": SERVICE_TIME, "co-fixed": RESPONSE_TIME}
 # The share of an interval by which it may overlap the next interval: starts and lengths are rounded to ms.
 OVERLAP = 0.02
-# If the processes ran together for less than this share of the time, the load was visibly lower for the other part.
+# If the processes ran together for less than this share of the time, the load was visibly lower at times.
 COMMON_MIN = 0.95
 # The fact that states how much warm-up to exclude, in s.
 WARMUP = "warmup_s"

@@ -146,7 +146,7 @@ def read_report(report: ScyllaBenchReport) -> ImportedRun:
     run.facts |= {"command": command_fact(report.command)} if report.command else {}
     run.clients = int(settings["Concurrency"]) if settings.get("Concurrency", "").isdigit() else None
     rate = settings.get("Maximum rate", "").split(" ")[0]
-    # If the rate is missing or unreadable, the latencies show whether it was set: response times then differ.
+    # If the rate is missing or unreadable, the two latencies show whether it was set: they then differ.
     differ = ("c-o fixed", ALL) in report.blocks and report.blocks["c-o fixed", ALL] != report.blocks.get(("raw", ALL))
     if rate.isdigit() or (rate != "unlimited" and differ):
         run.loop = "open"
