@@ -1,4 +1,4 @@
-//! Measures the cost of each part of the hot loop, ns per operation, for the table in docs/concepts/performance.md.
+//! Measures the cost of each part of the hot loop, in ns per operation, for the table in docs/concepts/performance.md.
 //!
 //! Usage: `cargo run --release -p loadstone-load --example hot_loop`
 

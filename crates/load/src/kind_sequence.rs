@@ -92,8 +92,8 @@ impl KindSequence {
             let mut start = first;
             for border in borders {
                 let part = &mut kinds[start..first + border];
-                // Cards are sorted in the order of choice within each part, so that decks with a single part keep their
-                // earlier order.
+                // Before the shuffle, the cards of a part are sorted by kind, in the order of `weights`. So the order
+                // in which `spread_evenly` arranged them does not affect the shuffle.
                 part.sort_by_key(|kind| counts.iter().position(|(other, _)| other == kind));
                 draws.shuffle_items(part);
                 start = first + border;
@@ -201,7 +201,7 @@ impl KindSequence {
 }
 
 /// The size of the smallest deck in which all shares are whole numbers of cards. If there is none, the size with the
-/// smallest rounding error. A share too small for any deck gets one card in the largest.
+/// smallest rounding error. A share too small for any deck gets one card in the largest deck.
 fn deck_size(shares: &[(Kind, f64)]) -> usize {
     let shares = || shares.iter().map(|&(_, share)| share).filter(|&share| share > 0.0);
     let error = |deck: usize| {

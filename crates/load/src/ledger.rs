@@ -108,7 +108,7 @@ impl WriteState {
     }
 }
 
-/// A write that was acknowledged late, or not by its first attempt, with its times on the clients' clock.
+/// A write that was not acknowledged in time, or not by its first attempt, with its times on the clients' clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exception {
     /// Index of the operation that wrote.
@@ -225,7 +225,7 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
 
     /// Records the number of operations claimed so far in the segment. The caller reads the counter before it reads the
     /// clock, so that these operations were certainly claimed by `now_ns`. One thread does this about every 10 ms; if
-    /// it is late, the recorded times remain correct but are coarser.
+    /// it is late, the recorded times are correct but farther apart.
     pub fn note_tick(&self, claims: u64, now_ns: u64) {
         let noted = self.load_cell(at::TICKS_NOTED);
         if noted < self.layout.ticks {
@@ -339,7 +339,7 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
         WriteState::from_bits(word >> (number % WRITES_PER_WORD * 2))
     }
 
-    /// The number after the last write whose state is known.
+    /// The number after the last write whose state is known, rounded up to a whole word of the ledger.
     pub fn end(&self) -> u64 {
         let bits = &self.cells()[HEADER..HEADER + self.layout.bit_words() as usize];
         let last = bits.iter().rposition(|word| word.load(Ordering::Relaxed) != 0);

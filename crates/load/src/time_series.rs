@@ -17,7 +17,8 @@
 //!   because a run's seed differs from its load's. YCSB shuffles again in every process.
 //! - A tag with one value after a tag with several (`tagcardinality=2,1`): all series are written; YCSB omits some of
 //!   them.
-//! - Missing cardinalities are 1. In YCSB only the first is 1, and the zeros make the run exit at its first query.
+//! - Missing cardinalities are 1. In YCSB only the first is 1; the remaining ones are 0, and the run exits at its first
+//!   query.
 //! - `sparsity` is the share of missing points, as documented by YCSB (exactly, in decks of 100 to 50,000 positions).
 //!   YCSB's code skips up to `sparsity` × (series of a metric) places before each write, and the run exits if this
 //!   product is below 1.

@@ -25,7 +25,7 @@ pub fn zeta(n: u64, theta: f64) -> f64 {
     sum(SUMMED) + tail.value_at(n as f64) - tail.value_at(SUMMED as f64)
 }
 
-/// The antiderivative part of the Euler–Maclaurin formula for x^−θ, θ ≠ 1.
+/// The terms that one end of the sum Σ i^−θ, θ ≠ 1, contributes to the Euler–Maclaurin formula.
 #[derive(Clone, Copy, Debug)]
 struct Tail {
     theta: f64,

@@ -162,7 +162,7 @@ fn main() -> Result<(), SortError> {
     let share = rows.div_ceil(threads);
     for repeat in 0..repeats {
         let (mut standard, mut radix) = (0.0, 0.0);
-        // The two sorts alternate in going first, so that changes in the machine's speed favour neither.
+        // The sort that runs first alternates between repeats, so that changes in the machine's speed favour neither.
         for side in [repeat % 2, 1 - repeat % 2] {
             if side == 0 {
                 sorting.copy_from_slice(&entries);

@@ -75,7 +75,7 @@ def increase_repeats(repeats: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_combinable(old: dict[str, Any], new: dict[str, Any]) -> bool:
-    """Whether two experiments differ only in their single system."""
+    """Whether two experiments have a single system each, and differ only in FREE keys and in their repeats."""
     if not old or not new or "find" in old or any(len(part.get("systems") or {}) != 1 for part in (old, new)):
         return False
     vary = old.get("vary") or {}

@@ -53,7 +53,7 @@ impl SortError {
         Self { message: message.into(), hint: None, usage: false, stopped: false, rewrite: false }
     }
 
-    /// An error in the usage.
+    /// A usage error.
     pub fn usage(message: impl Into<String>) -> Self {
         Self { usage: true, ..Self::new(message) }
     }

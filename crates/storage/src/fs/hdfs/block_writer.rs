@@ -51,8 +51,8 @@ struct BlockSettings {
 }
 
 impl BlockSettings {
-    /// Reads the settings by Hadoop's names; `None` if this writer does not support them, such as a file without
-    /// checksums.
+    /// Reads the settings by Hadoop's names; `None` if this writer does not support a value, such as a checksum type of
+    /// `NULL`.
     fn from_hadoop(settings: &BTreeMap<String, String>) -> Option<Self> {
         let number = |name: &str, default| settings.get(name).map_or(Some(default), |value| value.parse().ok());
         let algorithm = match settings.get("dfs.checksum.type").map_or("CRC32C", String::as_str) {
@@ -97,7 +97,7 @@ pub(super) struct BlockWriter {
 }
 
 impl BlockWriter {
-    /// Creates a file. Returns `None`, and leaves no file behind, if the crate `hdfs-native` must create it.
+    /// Creates a file. Returns `None`, and leaves no file behind, if the crate `hdfs-native` must create the file.
     pub async fn create(
         name_node: &Arc<NameNode>,
         settings: &BTreeMap<String, String>,
@@ -108,7 +108,7 @@ impl BlockWriter {
             return Ok(None);
         };
         let created = match create(name_node, path, options).await {
-            // `hdfs-native` then tries to create the file, and reports the failure if it encounters it too.
+            // `hdfs-native` then tries to create the file, and reports the failure if the creation fails again.
             Err(HdfsError::IOError(_)) => {
                 name_node.give_up();
                 return Ok(None);

@@ -42,7 +42,8 @@ pub struct HdfsReader {
     direct: Option<DirectReader>,
     /// `hdfs-native`'s reader of the file, created when it is first needed.
     file: Option<FileReader>,
-    /// The stream of packets that `hdfs-native` delivers after the bytes in `rest`, up to the end of the file.
+    /// The stream of packets that `hdfs-native` delivers after the bytes in `rest`: up to the end of the file with
+    /// sequential access, otherwise up to the end of the request.
     stream: Option<BoxStream<'static, Result<Bytes, HdfsError>>>,
     /// Bytes received from `hdfs-native` but not requested yet.
     rest: Bytes,
