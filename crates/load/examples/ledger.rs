@@ -1,4 +1,4 @@
-//! Measures the cost of the ledger: CPU time of a worker per write, ns.
+//! Measures the cost of the ledger: the workers' CPU time per write, ns.
 //!
 //! Usage: `cargo run --release -p loadstone-load --example ledger`
 

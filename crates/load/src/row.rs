@@ -60,7 +60,7 @@ impl Head {
 /// value.
 #[derive(Clone, Debug)]
 pub struct EqualHeads {
-    /// Names and lengths of values, padded with zeros.
+    /// For each field, its name and the length of its value, padded with zeros.
     blocks: Vec<[u8; HEAD]>,
     /// Number of bytes used in a block.
     head: usize,

@@ -9,7 +9,7 @@
 //!
 //! - Queries read points that the load wrote (`insertcount` points, if that is less than `recordcount`), including
 //!   delayed and sparse series. YCSB queries places in the full grid without delays, where it often finds nothing. With
-//!   `randomwritetimestamporder`, YCSB calculates from the time that its thread happened to draw first.
+//!   `randomwritetimestamporder`, YCSB calculates the times of queries from the time that its thread drew first.
 //! - `recordcount` below the number of series: the run uses the existing points; YCSB exits at its first query.
 //! - `randomtimeseriesorder` shuffles the order of writing and leaves the values of each tag unchanged; YCSB's load and
 //!   run draw different values for a tag. It can be combined with `dataintegrity`, which YCSB refuses. The order does

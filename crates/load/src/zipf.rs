@@ -74,7 +74,7 @@ impl Zipfian {
         if uz < self.second {
             return 1;
         }
-        // Converts to a signed integer first, because processors do this faster.
+        // Converts to a signed integer first, because this is faster than a conversion to an unsigned integer.
         (self.items * hundredth_power(self.eta * u - self.eta + 1.0)) as i64 as u64
     }
 }

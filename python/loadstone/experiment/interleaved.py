@@ -23,7 +23,7 @@ EQUAL = "# Two files describe the same system: set the key that selects the buil
 
 
 def deciding_experiment(sides: Sequence[Sequence[ResultSet]], expected: Sequence[str], builds: Sequence[object]) -> str:
-    """The experiment as YAML, or commands if the experiments of two results cannot be combined.
+    """The experiment as YAML, or commands if the experiments of the sides cannot be combined.
 
     `builds` are the names of the sides.
     """

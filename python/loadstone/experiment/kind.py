@@ -126,7 +126,7 @@ class Ended:
     stderr: Path
     use: CommandUse
     context: CommandContext
-    # The first line of the tool's answer to `ObservedCommand.version`, from another host.
+    # The first line that the command `ObservedCommand.version` printed on another host.
     version: str = ""
 
 

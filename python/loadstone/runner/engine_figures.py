@@ -24,7 +24,7 @@ TIMES: dict[str, Callable[[Outcome], str | None]] = {
 
 
 def summarize_run(result: Result, memory_max: int, prefix: str = "") -> Iterator[Value]:
-    """The figures of one phase; `memory_max` comes from its intervals, and `prefix` is empty for the measured phase."""
+    """The figures of one phase, with `prefix` before their names; `memory_max` comes from the phase's intervals."""
     summary = result.summary
     if summary.measured_ns:
         yield Value(f"{prefix}throughput", summary.throughput, "op/s", summary.completed)

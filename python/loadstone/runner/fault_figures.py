@@ -436,8 +436,8 @@ def measure_closed_loop(
 ) -> Iterator[Value]:
     """The figures of a closed loop: throughput, gaps and failures.
 
-    Its operations have no due times, and a stall counts once for each client, however long it lasts. A closed loop
-    therefore has neither a yield nor an outage.
+    Operations in a closed loop have no due times, and a stall counts once for each client, however long the stall
+    lasts. A closed loop therefore has neither a yield nor an outage.
     """
     borders = [order_ns, *([] if lift_ns is None else [lift_ns])]
     names = ("before", "during", "after")

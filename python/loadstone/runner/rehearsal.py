@@ -44,7 +44,7 @@ SHORT_SECONDS = 60.0
 
 
 def preflight(plan: Plan) -> None:
-    """Checks every variant with the engine, and every system that the lab starts, before the first trial.
+    """Checks the variants with the engine, and every system that the lab starts, before the first trial.
 
     Raises LoadstoneError with all errors.
     """

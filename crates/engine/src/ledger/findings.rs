@@ -74,7 +74,7 @@ struct ReadCounts {
 
 #[derive(Debug, Default, Serialize)]
 struct Lost {
-    /// Number of missing acknowledged writes, including overwritten ones.
+    /// Number of missing acknowledged writes, including writes that later writes replaced.
     writes: u64,
     /// Number of missing acknowledged writes whose loss the store's guarantee allows when the process is killed.
     allowed: u64,

@@ -271,7 +271,7 @@ def check_window(context: Context, path: Path, fault: FaultKeys, kinds: set[str]
         )
         hint = f"set `measure.duration` to {format_seconds(needed_s)} or more, or an earlier `at.to`"
         context.add_mistake((*path, "at"), f"{message}, but the window is {format_seconds(duration_s)}", hint)
-    # The number of windows before the fault that are needed to estimate the noise.
+    # The number of windows that are needed before the fault to estimate the noise.
     windows = {**DEFAULTS[UNSTEADY], **context.experiment.checks.get(UNSTEADY, {})}["windows"]
     for window_s, least in ((recovered.window, ""), (shortest_window(context, recovered.window), LEAST)):
         windows_s = round(windows * window_s, 6)

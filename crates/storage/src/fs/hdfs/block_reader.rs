@@ -47,7 +47,7 @@ pub(super) struct BlockReader {
     sums: Checksums,
     /// Number of bytes of the current packet that are still to be verified.
     packet: usize,
-    /// The size of the packet; the next packet probably has the same size.
+    /// The size of the current packet; the next packet probably has the same size.
     size: PacketSize,
     /// The heads of packets whose data is received into the caller's buffer.
     heads: Vec<u8>,
@@ -315,7 +315,7 @@ impl BlockReader {
         Ok(decoded)
     }
 
-    /// Begins the next packet if `head` is its head and it has the same size as the current packet.
+    /// Begins the next packet if `head` is the head of a packet of the same size as the current packet.
     fn begin_alike(&mut self, head: &[u8]) -> bool {
         let first = LENGTHS + lengths(head).1;
         let Some(Ok(header)) = head.get(LENGTHS..first).map(PacketHeader::decode) else { return false };
@@ -377,7 +377,7 @@ impl BlockReader {
     }
 }
 
-/// The lengths of a packet's payload and of its header, which precede both.
+/// The lengths of a packet's payload and header; both lengths precede the header.
 fn lengths(head: &[u8]) -> (usize, usize) {
     let payload = u32::from_be_bytes([head[0], head[1], head[2], head[3]]);
     (payload as usize, usize::from(u16::from_be_bytes([head[4], head[5]])))

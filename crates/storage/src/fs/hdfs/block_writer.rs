@@ -145,7 +145,7 @@ impl BlockWriter {
         }))
     }
 
-    /// The name node and the file's number there: the path may later refer to a different file.
+    /// The name node and the file's number there, because the path may later refer to a different file.
     pub fn identity(&self) -> (Arc<NameNode>, u64) {
         (Arc::clone(&self.name_node), self.file)
     }
@@ -317,7 +317,7 @@ impl BlockWriter {
         };
         let (bytes_min, bytes_max) = if stage == PipelineStage::Create { (0, 0) } else { self.packets.bytes() };
         let kind = if layout.algorithm == CrcAlgorithm::Crc32Iscsi { 2 } else { 1 };
-        // Data nodes reserve space for this number of bytes, so it is the block size.
+        // Data nodes reserve space for the number of bytes in the request, so the request contains the block size.
         let sized = ExtendedBlock { bytes: self.block_bytes, ..block.block.clone() };
         let request = WriteBlock {
             header: ClientHeader {

@@ -22,7 +22,7 @@ use super::name_node::NameNode;
 use crate::fs::error::{FsError, FsErrorKind};
 use crate::fs::{AccessHint, OpenOptions, Reader};
 
-/// Waits before new requests to the name node for the location of a block, after all of the block's data nodes have
+/// The waits before new requests to the name node for the location of a block, after all of the block's data nodes have
 /// failed. Hadoop's client makes three such requests (`dfs.client.max.block.acquire.failures`) with the same mean wait
 /// (`DFSInputStream.refetchLocations`); `hdfs-native` makes none.
 const READ_RETRY_WAITS: [Duration; 3] =

@@ -44,7 +44,8 @@ pub struct HdfsWriter {
     direct: Option<BlockWriter>,
     /// The name node of a file that was written directly, and the file's number there.
     identity: Option<(Arc<NameNode>, u64)>,
-    /// `hdfs-native`'s writer of the file. A file without any writer cannot be recovered from a failure.
+    /// `hdfs-native`'s writer of the file. If there is neither this writer nor a direct writer, an earlier write has
+    /// failed.
     file: Option<FileWriter>,
     path: String,
     at: u64,
