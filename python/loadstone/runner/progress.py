@@ -62,7 +62,7 @@ class PhaseProgress:
 
     @property
     def state(self) -> str:
-        """The current step, or the remaining time."""
+        """The current step, or the remaining or elapsed time."""
         if self.started is None:
             return "opening"
         if self.summary:

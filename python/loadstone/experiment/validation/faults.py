@@ -249,7 +249,8 @@ def faults_of_systems(context: Context, path: Path, fault: FaultKeys) -> set[tup
 def check_window(context: Context, path: Path, fault: FaultKeys, kinds: set[str]) -> tuple[float, float]:
     """Checks that the fault, the restart of its servers and the hold time of the recovery fit into the window.
 
-    Returns the earliest start and the latest end of the fault, in seconds.
+    Also checks that the time before the fault suffices to estimate the noise. Returns the earliest start and the latest
+    end of the fault, including the restart, in seconds.
     """
     duration_s = context.experiment.measure.duration or 0.0
     first = getattr(fault.at, "from")
