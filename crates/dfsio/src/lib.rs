@@ -142,8 +142,9 @@ fn list_names<'a>(entries: impl Iterator<Item = &'a FileStat>) -> String {
     }
 }
 
-/// Deletes the files that TestDFSIO (Hadoop's or Loadstone's) leaves in the directories `names` below a base directory.
-/// Prints their names. Returns whether there were any.
+/// Deletes the directories `io_NAME`, for each of `names`, that TestDFSIO (Hadoop's or Loadstone's) leaves below a base
+/// directory; with all names, also deletes the base directory if it is then empty. Prints the deleted directories.
+/// Returns whether there were any.
 fn delete_files(location: &Location, names: &[&str]) -> Result<bool, EngineError> {
     async fn delete_from(system: &impl FileSystem, base: &str, names: &[&str]) -> Result<bool, FsError> {
         let mut deleted = false;

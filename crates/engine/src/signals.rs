@@ -1,5 +1,5 @@
 //! Handles Ctrl-C (SIGINT), SIGTERM and a closed terminal (SIGHUP). The first signal stops the load and prints the
-//! results so far; a second SIGINT or SIGTERM exits the process.
+//! results so far; a second SIGINT or SIGTERM ends the process.
 
 use std::sync::mpsc::Sender;
 

@@ -1,4 +1,4 @@
-//! Measures the cost of each part of the hot loop, ns per operation, for the table in docs/concepts/performance.md.
+//! Measures the cost of each part of the hot loop, in ns per operation, for the table in docs/concepts/performance.md.
 //!
 //! Usage: `cargo run --release -p loadstone-load --example hot_loop`
 
@@ -21,7 +21,7 @@ use loadstone_load::{Kind, Operation, Workload};
 const N: u64 = 2_000_000;
 const REPEATS: usize = 7;
 
-/// Prints the median over several repeats; their spread shows how busy the machine was.
+/// Prints the median and the range over several repeats; the range shows how busy the machine was.
 fn measure_part(name: &str, mut run: impl FnMut(u64)) {
     let mut ns: Vec<f64> = (0..REPEATS)
         .map(|_| {

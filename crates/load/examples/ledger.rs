@@ -1,4 +1,4 @@
-//! Measures the cost of the ledger: CPU time of a worker per write, ns.
+//! Measures the cost of the ledger: the workers' CPU time per write, ns.
 //!
 //! Usage: `cargo run --release -p loadstone-load --example ledger`
 
@@ -40,7 +40,7 @@ fn core_spec(versions: bool, write_all_fields: bool) -> CoreSpec {
     }
 }
 
-/// Prints the median over several repeats of each worker's cost.
+/// Prints the median, over several repeats, of the workers' total CPU time per operation.
 fn measure_part(name: &str, threads: u64, measure: impl Fn(u64, &AtomicU64) -> f64 + Sync) {
     let mut ns: Vec<f64> = (0..REPEATS)
         .map(|_| {

@@ -64,7 +64,7 @@ pub fn hash_map_order<T: AsRef<str>>(keys: &[T]) -> Vec<usize> {
 }
 
 /// Iteration order of a `new java.util.concurrent.ConcurrentHashMap<>()` after one thread has put `keys` in the given
-/// order. (Several threads that collide on its size counter may delay an enlargement.)
+/// order. (Several threads that collide on the map's size counter may delay an enlargement.)
 ///
 /// Keys in one bin are in the order in which they were first put. YCSB's metrics UPDATE, INSERT, VERIFY, READ-FAILED
 /// and READ-MODIFY-WRITE-FAILED share a bin, and so do READ and UPDATE-FAILED. Pass metrics in the order of their first

@@ -8,8 +8,8 @@ use crate::random::Draws;
 use crate::refusal::{Refusal, check_range};
 use crate::zipf::{GrowingZipfian, ScrambledZipfian, THETA, TrueZipfian};
 
-/// After this many draws that hit no existing record, the last draw is folded into the existing range instead, so that
-/// a range with one remaining record cannot hang the run.
+/// After this many draws that hit no existing record, the last draw is folded into the existing range, so that a range
+/// with one remaining record cannot hang the run.
 const REDRAWS: u64 = 64;
 /// YCSB redraws without limit, and with its zipfian the redraws decide which keys are hot: if the range has room for a
 /// hundred times the records, one draw in a hundred hits. The permitted number of redraws grows with the room, up to

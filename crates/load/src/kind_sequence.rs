@@ -2,13 +2,13 @@
 //!
 //! YCSB draws the kind of each operation at random. Two runs of one workload therefore have different numbers of
 //! inserts, and the number of inserts before operation i can only be found by counting. Here, operations are dealt from
-//! decks that contain each kind in proportion, so this number is the result of a division and a table lookup.
+//! decks that contain each kind in proportion, so a division and a table lookup give the number of earlier inserts.
 //!
-//! The number of operations of a kind differs from its proportion by less than one at certain borders: the end of each
-//! deck, points about 100 operations apart, and the planned end of the run. Between borders the order is random, as if
-//! cards were drawn from about 100 without replacement (standard deviation of the count: at most 2.5). This preserves
-//! some of the bursts in YCSB's random kinds; with counts that were exact at every index, reads and updates would
-//! alternate.
+//! The number of operations of a kind differs by less than one from its proportional share at certain borders: the end
+//! of each deck, points about 100 operations apart, and the planned end of the run. Between borders the order is
+//! random, as if cards were drawn from about 100 without replacement (standard deviation of the count: at most 2.5).
+//! This preserves some of the bursts in YCSB's random kinds; with counts that were exact at every index, reads and
+//! updates would alternate.
 
 use crate::divisor::Divisor;
 use crate::kind::Kind;
@@ -92,8 +92,8 @@ impl KindSequence {
             let mut start = first;
             for border in borders {
                 let part = &mut kinds[start..first + border];
-                // Cards are sorted in the order of choice within each part, so that decks with a single part keep their
-                // earlier order.
+                // Before the shuffle, the cards of a part are sorted by kind, in the order of `weights`. So the order
+                // in which `spread_evenly` arranged them does not affect the shuffle.
                 part.sort_by_key(|kind| counts.iter().position(|(other, _)| other == kind));
                 draws.shuffle_items(part);
                 start = first + border;
@@ -201,7 +201,7 @@ impl KindSequence {
 }
 
 /// The size of the smallest deck in which all shares are whole numbers of cards. If there is none, the size with the
-/// smallest rounding error. A share too small for any deck gets one card in the largest.
+/// smallest rounding error. A share too small for any deck gets one card in the largest deck.
 fn deck_size(shares: &[(Kind, f64)]) -> usize {
     let shares = || shares.iter().map(|&(_, share)| share).filter(|&share| share > 0.0);
     let error = |deck: usize| {

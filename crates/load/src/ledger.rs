@@ -1,7 +1,7 @@
 //! The ledger of a segment's writes: two bits for each write, in memory that outlives the engine.
 //!
-//! After a crash of the server, the ledger shows which writes were acknowledged. If its memory is a shared mapping of a
-//! file, it does so even after a crash of the engine. Nothing in this module opens a file, reads a clock or starts a
+//! After a crash of the server, the ledger shows which writes were acknowledged; even after a crash of the engine, if
+//! the ledger's memory is a shared mapping of a file. Nothing in this module opens a file, reads a clock or starts a
 //! thread; callers do.
 //!
 //! Each worker notes its writes in a separate ring, and converts the ring to bits when it is full, so that threads do
@@ -24,9 +24,9 @@ pub use layout::LedgerLayout;
 use layout::{EXCEPTION, HEADER, RING, TICK, WRITES_PER_WORD};
 pub use pen::Pen;
 
-/// Bounds on the duration of a write, ns. A write that takes longer is recorded as a separate exception. The first
-/// bound applies until a quarter of the space for exceptions is used, the second until half of it is used, and the
-/// third after that. With lower bounds, the order of more writes is known.
+/// Bounds on the duration of a write, ns. A write that exceeds the current bound is recorded as a separate exception.
+/// The first bound applies until a quarter of the space for exceptions is used, the second until half of it is used,
+/// and the third after that. The lower the bound, the more often the order of two writes is known.
 pub const SLOW_NS: [u64; 3] = [1_000_000, 10_000_000, 100_000_000];
 /// Flag in an exception's status: an attempt before the acknowledged one may still be applied.
 const RETRIED: u64 = 1 << 32;
@@ -108,7 +108,7 @@ impl WriteState {
     }
 }
 
-/// A write that was acknowledged late, or not by its first attempt, with its times on the clients' clock.
+/// A write that was not acknowledged in time, or not by its first attempt, with its times on the clients' clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exception {
     /// Index of the operation that wrote.
@@ -225,7 +225,7 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
 
     /// Records the number of operations claimed so far in the segment. The caller reads the counter before it reads the
     /// clock, so that these operations were certainly claimed by `now_ns`. One thread does this about every 10 ms; if
-    /// it is late, the recorded times remain correct but are coarser.
+    /// it is late, the recorded times are correct but farther apart.
     pub fn note_tick(&self, claims: u64, now_ns: u64) {
         let noted = self.load_cell(at::TICKS_NOTED);
         if noted < self.layout.ticks {
@@ -339,7 +339,7 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
         WriteState::from_bits(word >> (number % WRITES_PER_WORD * 2))
     }
 
-    /// The number after the last write whose state is known.
+    /// The number after the last write whose state is known, rounded up to a whole word of the ledger.
     pub fn end(&self) -> u64 {
         let bits = &self.cells()[HEADER..HEADER + self.layout.bit_words() as usize];
         let last = bits.iter().rposition(|word| word.load(Ordering::Relaxed) != 0);

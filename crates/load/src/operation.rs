@@ -93,7 +93,7 @@ pub trait Workload: Send + Sync {
         1
     }
 
-    /// Number of bytes that an operation transfers, if its cost depends on bytes.
+    /// Number of bytes that an operation transfers; 0 if its cost does not depend on bytes.
     fn operation_bytes(&self) -> u64 {
         0
     }

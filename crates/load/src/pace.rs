@@ -61,9 +61,9 @@ const NS: u128 = 1_000_000_000;
 struct ScaledPiece {
     /// Start of the piece, ns after the start of the trial.
     start_ns: u128,
-    /// Operations due before this piece, in fractions.
+    /// Number of operations due before this piece, in units of 2^−20.
     before: u128,
-    /// Rate at the start and at the end of the piece, in millionths.
+    /// Rate at the start and at the end of the piece, in millionths of an operation per second.
     from: u128,
     to: u128,
     /// Length of the piece, ns; `None` for the last piece.
@@ -71,7 +71,7 @@ struct ScaledPiece {
 }
 
 impl ScaledPiece {
-    /// Time from the start of this piece until `units` fractions of an operation are due in it, ns.
+    /// Time from the start of this piece until `units` · 2^−20 operations are due in it, ns.
     fn time_of(&self, units: u128) -> u128 {
         let flat = |rate: u128| (units * NS * MICRO / rate.max(1)) >> FRACTION_BITS;
         let Some(length) = self.ns.filter(|_| self.from != self.to) else { return flat(self.from) };
@@ -84,7 +84,7 @@ impl ScaledPiece {
         (2.0 * amount / (from + root).max(1e-12) * NS as f64) as u128
     }
 
-    /// Fractions of an operation due in the first `t` ns of this piece.
+    /// Number of operations due in the first `t` ns of this piece, in units of 2^−20.
     fn units_until(&self, t: u128) -> u128 {
         match self.ns {
             Some(length) if self.from != self.to => {
@@ -215,7 +215,7 @@ impl Pace {
         high
     }
 
-    /// The number of operations expected to be due until `ns`, from the rate alone.
+    /// The number of operations expected to be due before `ns`, calculated from the rate alone.
     fn expected_operations(&self, ns: u64) -> u64 {
         let ns = u128::from(ns);
         let piece = self.pieces.iter().rev().find(|piece| piece.start_ns <= ns).unwrap_or(&self.pieces[0]);

@@ -42,7 +42,7 @@ impl Mix {
         if run && is_empty { Err(Self::refuse_empty()) } else { Ok(()) }
     }
 
-    /// Refuses a run in which no kind of operation has a proportion above 0.
+    /// The refusal of a run in which no kind of operation has a proportion above 0.
     pub fn refuse_empty() -> Refusal {
         Refusal::new("no operation has a proportion above 0", "set {work.mix.read}, or another proportion")
     }

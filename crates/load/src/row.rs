@@ -1,8 +1,8 @@
 //! A record's fields in one flat buffer, in the form in which YCSB's key-value bindings store them: repeated [int32
 //! big-endian name length][name][int32 big-endian value length][value].
 //!
-//! Because memory has the stored form, an insert can pass its bytes to a key-value engine unchanged, and a read can
-//! iterate over them without building a map.
+//! Because a row has the same form in memory, an insert can pass the bytes to a key-value engine unchanged, and a read
+//! can iterate over the stored bytes without building a map.
 
 use thiserror::Error;
 
@@ -60,7 +60,7 @@ impl Head {
 /// value.
 #[derive(Clone, Debug)]
 pub struct EqualHeads {
-    /// Names and lengths of values, padded with zeros.
+    /// For each field, its name and the length of its value, padded with zeros.
     blocks: Vec<[u8; HEAD]>,
     /// Number of bytes used in a block.
     head: usize,
@@ -100,7 +100,7 @@ pub struct Row {
     /// zeroed for each row.
     buffer: Vec<u8>,
     /// The first byte of the buffer whose address is a multiple of [`ALIGNMENT`]. Without this alignment, the length of
-    /// the command's path would determine how many memory writes cross a cache line boundary: 7 % of the cost of a
+    /// the command's path would determine how many memory writes cross a cache line boundary, which can cost 7 % of a
     /// load.
     start: usize,
     len: usize,

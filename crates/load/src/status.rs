@@ -29,7 +29,7 @@ macro_rules! named_variants {
 }
 
 crate::named_variants! {
-    /// The outcome of an operation. The names, and the meanings of the first nine, are YCSB's.
+    /// The outcome of an operation. The names and the meanings of the first nine are YCSB's.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
     #[repr(u8)]
     pub enum Status {
@@ -56,7 +56,7 @@ crate::named_variants! {
         /// The insert of the record is still in flight, or its delete has since begun. This is neither a success nor a
         /// failure of the store.
         NotYet = "NOT_YET",
-        /// The device or the quota is full.
+        /// The device is full, or a quota is exhausted.
         NoSpace = "NO_SPACE",
     }
 }

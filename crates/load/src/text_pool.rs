@@ -131,8 +131,9 @@ impl Place {
     }
 }
 
-/// Writes letters combined with other letters. Each bit of a letter is a bit of the random int, so the letters of x XOR
-/// the letters of y are the letters of x ^ y. The result is text that YCSB generates too, with the same probability.
+/// Writes the letters in `from`, combined with the letters in `by`. Each bit of a letter is a bit of the random int, so
+/// the letters of x XOR the letters of y are the letters of x ^ y. The result is text that YCSB generates too, with the
+/// same probability.
 #[inline]
 fn turn_letters(out: &mut [u8], from: &[u8], by: &[u8; STRIDE + BLOCK]) {
     for ((to, from), by) in out.iter_mut().zip(from).zip(by[..STRIDE].iter().cycle()) {

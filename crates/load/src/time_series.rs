@@ -9,7 +9,7 @@
 //!
 //! - Queries read points that the load wrote (`insertcount` points, if that is less than `recordcount`), including
 //!   delayed and sparse series. YCSB queries places in the full grid without delays, where it often finds nothing. With
-//!   `randomwritetimestamporder`, YCSB calculates from the time that its thread happened to draw first.
+//!   `randomwritetimestamporder`, YCSB calculates the times of queries from the time that its thread drew first.
 //! - `recordcount` below the number of series: the run uses the existing points; YCSB exits at its first query.
 //! - `randomtimeseriesorder` shuffles the order of writing and leaves the values of each tag unchanged; YCSB's load and
 //!   run draw different values for a tag. It can be combined with `dataintegrity`, which YCSB refuses. The order does
@@ -17,7 +17,8 @@
 //!   because a run's seed differs from its load's. YCSB shuffles again in every process.
 //! - A tag with one value after a tag with several (`tagcardinality=2,1`): all series are written; YCSB omits some of
 //!   them.
-//! - Missing cardinalities are 1. In YCSB only the first is 1, and the zeros make the run exit at its first query.
+//! - Missing cardinalities are 1. In YCSB only the first is 1; the remaining ones are 0, and the run exits at its first
+//!   query.
 //! - `sparsity` is the share of missing points, as documented by YCSB (exactly, in decks of 100 to 50,000 positions).
 //!   YCSB's code skips up to `sparsity` × (series of a metric) places before each write, and the run exits if this
 //!   product is below 1.

@@ -25,7 +25,7 @@ pub fn zeta(n: u64, theta: f64) -> f64 {
     sum(SUMMED) + tail.value_at(n as f64) - tail.value_at(SUMMED as f64)
 }
 
-/// The antiderivative part of the Euler–Maclaurin formula for x^−θ, θ ≠ 1.
+/// The terms that one end of the sum Σ i^−θ, θ ≠ 1, contributes to the Euler–Maclaurin formula.
 #[derive(Clone, Copy, Debug)]
 struct Tail {
     theta: f64,
@@ -74,7 +74,7 @@ impl Zipfian {
         if uz < self.second {
             return 1;
         }
-        // Converts to a signed integer first, because processors do this faster.
+        // Converts to a signed integer first, because this is faster than a conversion to an unsigned integer.
         (self.items * hundredth_power(self.eta * u - self.eta + 1.0)) as i64 as u64
     }
 }

@@ -1,8 +1,8 @@
-//! `make bench`: compares the in-memory sort with a lower bound on the time that any sort of the rows takes with the
-//! same number of threads. The bound is the time to sort one entry of 16 bytes per row and to copy each row once. All
+//! `make bench`: compares the time of the in-memory sort with a lower bound for any sort of the rows with the same
+//! number of threads. The bound is the time to sort one entry of 16 bytes per row and to copy each row once. All
 //! memory is touched before timing starts, and the sort and the bound are timed alternately.
 //!
-//! For comparison, it also sorts the same entries, in the engine's groups, in two ways: with the standard library's
+//! For comparison, the same entries are also sorted, in the engine's groups, in two ways: with the standard library's
 //! `sort_unstable`, as the engine does, and with the radix sort of the crate `rdst`, which considers only the key.
 //!
 //! Prints a line of JSON for each repeat: the seconds for the two sorts, for the bound's two parts, and for the
@@ -38,7 +38,7 @@ impl RadixKey for ByKey {
     }
 }
 
-/// Seconds that this number of threads takes to sort all groups.
+/// The time in which this number of threads sorts all groups, in seconds.
 fn time_sort<T: Send>(entries: &mut [T], threads: usize, sort: impl Fn(&mut [T]) + Sync) -> f64 {
     let start = Instant::now();
     let groups = Mutex::new(entries.chunks_mut(GROUP));
@@ -162,7 +162,7 @@ fn main() -> Result<(), SortError> {
     let share = rows.div_ceil(threads);
     for repeat in 0..repeats {
         let (mut standard, mut radix) = (0.0, 0.0);
-        // The two sorts alternate in going first, so that changes in the machine's speed favour neither.
+        // The sort that runs first alternates between repeats, so that changes in the machine's speed favour neither.
         for side in [repeat % 2, 1 - repeat % 2] {
             if side == 0 {
                 sorting.copy_from_slice(&entries);

@@ -7,8 +7,8 @@ use flate2::write::{GzEncoder, MultiGzDecoder, ZlibDecoder, ZlibEncoder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Maximum number of bytes decoded at once, so that data compressed a thousandfold does not need a thousand times as
-/// much memory.
+/// Maximum number of compressed bytes decoded at once. This limits the memory for their output, which may be a thousand
+/// times as long.
 const PIECE: usize = 4_096;
 
 /// A format.
@@ -58,7 +58,7 @@ impl Encoder {
         }
     }
 
-    /// Returns the end of the stream.
+    /// Ends the stream, and returns the remaining compressed bytes.
     pub fn finish(self) -> io::Result<Vec<u8>> {
         match self {
             Self::Gzip(stream) => stream.finish(),

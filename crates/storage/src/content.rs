@@ -105,8 +105,8 @@ impl Content {
         Some(if two.is_some() && two == three { two.unwrap_or(earliest) } else { earliest })
     }
 
-    /// Compares the first mark that lies wholly in this part of the file with the expected mark. Returns the first byte
-    /// that differs.
+    /// Checks the first mark that lies wholly in this part of the file. If it is neither of Loadstone's marks, returns
+    /// the first byte that differs from [`MAGIC`].
     pub fn first_unmarked(offset: u64, read: &[u8]) -> Option<Difference> {
         let start = offset.next_multiple_of(SECTOR as u64);
         let actual = read.get((start - offset) as usize..)?.get(..MAGIC.len())?;

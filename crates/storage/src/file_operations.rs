@@ -159,7 +159,7 @@ pub struct FileOperation {
     pub part: u64,
     /// The buffer's offset in the file (for an append: from the previous end of the file).
     pub offset: u64,
-    /// The buffer's length, in bytes; 0 for an empty file.
+    /// The buffer's length, in bytes; 0 for an empty file or a truncation.
     pub bytes: u64,
     /// Whether this is the last operation on the file.
     pub last: bool,
@@ -173,7 +173,7 @@ pub struct FilesWork {
     seed: u64,
     /// Number of operations per file.
     parts: u64,
-    /// The step between consecutive buffers when whole buffers are accessed in random order.
+    /// The distance between consecutive accesses, in buffers, when whole buffers are accessed in random order.
     stride: u64,
 }
 
@@ -223,7 +223,7 @@ impl FilesWork {
                 "use a larger -bufferSize, or fewer or smaller files",
             );
         }
-        // A step that is coprime with the number of buffers reaches every buffer.
+        // A stride that is coprime with the number of buffers reaches every buffer.
         let mut stride = mix_bits(seed) % parts;
         while common_divisor(stride, parts) > 1 {
             stride = (stride + 1) % parts;
@@ -251,12 +251,12 @@ impl FilesWork {
         FileOperation { file, part, offset, bytes, last: part + 1 == self.parts }
     }
 
-    /// The number of operations of a file.
+    /// The number of operations on a file.
     pub fn parts(&self) -> u64 {
         self.parts
     }
 
-    /// Total number of bytes of all operations on a file.
+    /// Total number of bytes that the operations on a file transfer; for a truncation, the length that remains.
     pub fn bytes_of_file(&self) -> u64 {
         match self.spec.access {
             Access::Sequential => self.spec.file_bytes,

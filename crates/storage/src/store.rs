@@ -202,7 +202,7 @@ impl Store for HdfsStore {
     // The client's futures are large, but there are only a few executors.
     const STACK_BYTES: usize = 8 << 20;
     // A client needs a fifth of a processor to transfer 1 GB/s. While an executor serves other clients, more data
-    // arrives for each client and is then received at a lower cost.
+    // arrives for each client and is then received at a lower cost per byte.
     const CLIENTS_PER_EXECUTOR: u64 = 4;
 
     fn open(options: &Options) -> Result<Self, EngineError> {

@@ -287,7 +287,8 @@ fn rows(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("ROWS must be a whole number, optionally followed by k, m, b or t, got \"{text}\""))
 }
 
-/// Parses a number of bytes: `1500000`, `64MiB`, `2GB` or `2g` (the letters are powers of 1024, as in Hadoop and Java).
+/// Parses a number of bytes: `1500000`, `64MiB`, `2GB` or `2g` (a single letter is a power of 1024, as in Hadoop and
+/// Java).
 fn bytes(name: &str, text: &str) -> Result<u64, EngineError> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let factor = match text[digits..].trim().to_ascii_lowercase().as_str() {

@@ -118,8 +118,7 @@ impl Report {
         self.disk.push(speed);
     }
 
-    /// Whether a scratch directory of this job exists. If its preparation failed, the directory may belong to another
-    /// job.
+    /// Whether this job created its scratch directory. If that failed, an existing directory may belong to another job.
     pub fn is_prepared(&self) -> bool {
         self.prepared
     }

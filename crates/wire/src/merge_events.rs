@@ -113,7 +113,7 @@ impl Merger {
         Ok(complete)
     }
 
-    /// Removes a segment that ended without a result, whatever it reported. Returns the intervals that this completes.
+    /// Removes a segment that failed, with its summary if it sent one. Returns the intervals that are now complete.
     pub fn lose_segment(&mut self, segment: usize) -> Result<Vec<Event>, EngineError> {
         self.newest.remove(&segment);
         self.summaries.remove(&segment);

@@ -22,7 +22,7 @@ pub fn print_out(text: &str) {
     }
 }
 
-/// Writes a value as one line of JSON to stdout. `what` names it in errors.
+/// Writes a value as one line of JSON to stdout. `what` names the value in errors.
 pub fn out_json(what: &str, value: &impl Serialize) -> Result<(), EngineError> {
     let text =
         serde_json::to_string(value).map_err(|error| EngineError::failed(format!("cannot print {what}: {error}")))?;

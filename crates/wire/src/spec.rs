@@ -90,9 +90,9 @@ pub struct TrialSpec {
     /// Wait until the store is idle before the trial ends.
     #[serde(default)]
     pub settle: bool,
-    /// A random number that every value of a run with versions contains. It is the same for all segments of a run, and
-    /// differs between runs. With a ledger of statements, it is the start of the run in µs since 1970: the write at
-    /// index i has the timestamp run + i.
+    /// A random number that identifies the run. With versions, every value that the run writes depends on this number.
+    /// It is the same for all segments of a run, and differs between runs. With a ledger of statements, it is the start
+    /// of the run in µs since 1970: the write at index i has the timestamp run + i.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<u64>,
     /// Record the writes of a run, so that lost writes can be found afterwards.

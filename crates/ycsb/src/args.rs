@@ -109,7 +109,7 @@ impl Args {
                 "-s" => set("status", "true".to_owned()),
                 "-l" => set("label", value()?),
                 "-db" => set("db", value()?),
-                // bin/ycsb appends its own option, so an option set by the user has no effect.
+                // bin/ycsb itself appends one of these options, so the user's option has no effect.
                 "-load" | "-t" => {}
                 "-cp" => parsed.class_path = Some(value()?),
                 "-jvm-args" => parsed.jvm_options = Some(value()?),

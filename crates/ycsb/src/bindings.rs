@@ -79,7 +79,7 @@ pub fn list_stores() -> String {
     text + "  mongodb, s3, …  the other bindings of YCSB run, by name, in the JVM host: -cp names the jars\n"
 }
 
-/// The class, in YCSB 0.17.0, of a binding that has no store here or that can replace its store.
+/// The class, in YCSB 0.17.0, of a binding that has no store here, or that users can choose instead of its store.
 pub fn class_of(name: &str) -> Option<String> {
     let (_, class) = CLASSES.iter().find(|(known, _)| *known == name)?;
     Some(format!("site.ycsb.{class}"))

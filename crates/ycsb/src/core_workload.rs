@@ -114,8 +114,8 @@ fn versions(properties: &Properties) -> bool {
     properties.boolean("versions", false) || properties.trim_value("ledger").is_some()
 }
 
-/// A core workload, and the number of its operations. With `occupancy`, the numbers are from
-/// `ConstantOccupancyWorkload`.
+/// A core workload, and the number of its operations. With `occupancy`, the numbers of records and operations are
+/// calculated as in `ConstantOccupancyWorkload`.
 pub fn core_spec(
     properties: &Properties,
     phase: Phase,

@@ -151,7 +151,7 @@ pub const KNOWN: &[Known] = &[
     ),
     loadstone("versions", "false", "values begin with the write that made them, and reads are checked; load and run need the same seed"),
     loadstone("ledger", "", "file in which a run records its writes, so that lost writes can be found; implies versions"),
-    loadstone("runnumber", "drawn", "number that every value of a run with versions contains: the same for all segments, different for each run"),
+    loadstone("runnumber", "drawn", "number of the run, on which every value of a run with versions depends: the same for all segments, different for each run"),
     loadstone("settle", "false", "wait until the store is idle before ending"),
     loadstone("failures.tolerated", "0", "share of failed operations up to which the exit code is 0"),
 ];

@@ -8,7 +8,7 @@ use super::config::Reporting;
 use loadstone_wire::error::EngineError;
 use loadstone_wire::output::print_out;
 
-/// The output files of a run. Before the run, they are checked to be writable.
+/// The output files of a run, which were found to be writable before the run.
 #[derive(Debug)]
 pub struct ReportFiles {
     report: Option<PathBuf>,

@@ -185,7 +185,8 @@ fn describe_scaling(mix: &Mix) -> Option<String> {
     Some(format!("the proportions sum to {total}, so they are scaled: {}", shares.join(", ")))
 }
 
-/// The number of a run whose values identify their writes; random if the property is not set.
+/// The number of a run whose values identify their writes, random if the property is not set; `None` for other runs and
+/// for loads.
 fn run_number(
     properties: &Properties,
     phase: Phase,

@@ -1,6 +1,6 @@
 """A check: the examined setting, the reason why it matters for measurements, and the result.
 
-The input of a check is the raw state of a machine, in which None means that a value could not be read.
+The input of a check is the raw state of a machine, in which None means that a value is unlimited or could not be read.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Machine:
     processes: Limit = Limit(None, None)
     threads_max: int | None = None
     pid_max: int | None = None
-    # The tightest limit of this process's control groups, and the name of the group that sets it.
+    # The tightest limit on processes in this process's control groups, and the name of the group that sets it.
     group_processes_max: int | None = None
     group: str = ""
     mappings_max: int | None = None
@@ -79,7 +79,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The result of a check, as text. `fix` is the command that fixes the problem, or empty if there is no problem."""
+    """The result of a check, as text. `fix` is the command that fixes a problem, if there is one; otherwise empty."""
 
     state: State
     text: str

@@ -12,7 +12,7 @@ MEMORY_BYTES, MEMORY_LEAST_BYTES = 4_000_000_000, 500_000_000
 CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 HIDDEN = "not reported by this machine, which may be virtual"
 DISK_BYTES, DISK_LEAST_BYTES = 10_000_000_000, 1_000_000_000
-# The environment variable that moves each directory.
+# For each directory: the environment variable that sets its location.
 VARIABLES = {"data": "TMPDIR", "state": "XDG_STATE_HOME", "cache": "LOADSTONE_CACHE"}
 RESULTS = "loadstone run FILE.yaml --results /large/disk"
 IN_MEMORY = ("tmpfs", "ramfs")
@@ -83,7 +83,7 @@ def check_clock(machine: Machine, _: int) -> CheckResult:
 
 
 def check_space(machine: Machine, _: int) -> CheckResult:
-    """There is space in every directory to which Loadstone writes."""
+    """Loadstone writes to several directories, and a full disk ends a run."""
     known = [directory for directory in machine.directories if directory.free_bytes is not None]
     if not known:
         return unknown_result()

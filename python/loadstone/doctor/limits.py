@@ -16,7 +16,7 @@ OTHER_FILES = 256
 MAPPINGS_PER_THREAD = 8
 # The number of threads on a host and in an engine in addition to the clients' threads.
 OTHER_THREADS = 1000
-# Proposed values are multiples of this number.
+# Proposed limits on open files are multiples of this number, unless the hard limit is lower.
 FILES_STEP = 65_536
 PID_MAX = 4_194_304
 # The suffixes of systemd's control groups; other groups belong to containers.

@@ -1,4 +1,4 @@
-"""Takes a snapshot of a machine; this reads only /proc, /sys and PATH, and runs no programs."""
+"""Takes a snapshot of a machine from files, system calls and environment variables, without running programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of required programs: Java, Maven for fetching servers, and fio for its workloads."""
+"""Checks of required programs: Java, Maven for fetching Java servers, and fio for its workloads."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def check_jdk(machine: Machine, _: int) -> CheckResult:
 
 
 def check_maven(machine: Machine, _: int) -> CheckResult:
-    """Servers and RocksDB come from Maven Central."""
+    """Java servers and RocksDB come from Maven Central."""
     if "mvn" not in machine.programs:
         return CheckResult("fail", "no mvn", install_command(machine, "maven", "maven"))
     return CheckResult("ok", machine.programs["mvn"].path)
 
 
 def check_fio(machine: Machine, _: int) -> CheckResult:
-    """The jobs of fio are run by fio itself."""
+    """Workloads of the kind `fio` are run by fio itself."""
     if "fio" not in machine.programs:
         return CheckResult("warn", "no fio", install_command(machine, "fio", "fio"))
     return CheckResult("ok", machine.programs["fio"].path)

@@ -1,6 +1,7 @@
 """The engine's description of itself: its stores, and the properties that it knows.
 
-The lab checks all names against this description, so that a store in a different engine binary works immediately.
+The lab checks all names against this description, so that another build of the engine can add stores without
+a change to the lab.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class StoreInfo:
 
     @property
     def keeps_files(self) -> bool:
-        """Whether the store keeps files."""
+        """Whether the store keeps its data in local files."""
         return bool(self.directories)
 
     @property
@@ -83,7 +84,7 @@ class Description:
         return store in self.stores and self.stores[store].networked
 
     def keeps_files(self, store: str) -> bool:
-        """Whether a store keeps files; false for an unknown store."""
+        """Whether a store keeps its data in local files; false for an unknown store."""
         return store in self.stores and self.stores[store].keeps_files
 
     def is_embedded(self, store: str) -> bool:
@@ -112,7 +113,7 @@ class Description:
 
 @cache
 def describe_engine() -> Description:
-    """The description of the installed engine. Raises LoadstoneError if there is no engine, or if it is too old."""
+    """The description of the installed engine. Raises LoadstoneError if no engine is found, or its version differs."""
     path = program.find_engine()
     hint = "its version differs from the version of this package; run `make`"
     try:

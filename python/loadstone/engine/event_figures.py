@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from loadstone.engine.event_types import Reached
 
-# Statuses of operations that did not fail. WELL: the operation succeeded (a buffered write counts as accepted; the
-# final flush proves it). NOT_YET: the record was still being written when it was read, so the operation cannot be
-# judged. CENSORED, only in a summary: the operation never completed, and only a lower bound of its latency is known.
+# Statuses of operations that did not fail. WELL: success (for a buffered write, its acceptance: the final flush
+# proves that it was written). NOT_YET: the record was still being written when it was read, so the operation cannot
+# be judged. CENSORED, only in a summary: the operation never completed, and only a lower bound of its latency is known.
 WELL = frozenset({"OK", "BATCHED_OK"})
 NOT_YET = "NOT_YET"
 CENSORED = "CENSORED"

@@ -74,7 +74,7 @@ __all__ = [
 VERSION = 2
 # Steps that are timed, although they are not operations.
 TIMED_STEPS = frozenset({"CLEANUP", "VERIFY", "OPEN", "FLUSH", "SYNC", "CLOSE", "GENERATE"})
-# Operations whose parts the engine reports as well, so they would count twice in sums over operations.
+# Operations whose parts the engine also reports, so a sum over all operations would count the parts twice.
 COMPOSED = frozenset({"READ-MODIFY-WRITE"})
 Event = Ready | Interval | Note | Summary
 KINDS: dict[str, type[Event]] = {"ready": Ready, "interval": Interval, "note": Note, "summary": Summary}

@@ -21,7 +21,7 @@ COOKIE = 0x1C849313
 COOKIE_DEFLATED = 0x1C849314
 # Cookie, bytes of counts, index offset, significant digits, lowest and highest trackable value, conversion ratio.
 HEADER = struct.Struct(">iiiiqqd")
-# A quantile with fewer samples above it is mostly chance (the check `too-few-samples`).
+# A quantile with fewer samples above it than this is mostly chance (the check `too-few-samples`).
 SAMPLES_ABOVE = 10
 
 

@@ -18,7 +18,7 @@ NAME = re.compile(r"pass|secret|token|credential|(^|_)(key|pw|pwd|auth)(_|$)", r
 IN_URL = re.compile(
     r"""([?&;]\w*passw(?:or)?d=)(?!\$\{)[^\s&;"']+|(://[^\s/:@"']*:)(?!\$\{)[^\s/@"']+(?=@)""", re.IGNORECASE
 )
-# A shorter secret is hidden only if it is the whole text, because hiding every `1` would ruin a file.
+# A secret shorter than this is hidden only if it is the whole text, because hiding every `1` would ruin a file.
 PART_MIN = 4
 _VALUES: set[str] = set()
 

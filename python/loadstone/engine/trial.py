@@ -28,7 +28,8 @@ from loadstone.errors import LoadstoneError
 # The time for which an engine continues without a heartbeat, unless the spec sets a different time; the lab sends four
 # heartbeats in this time.
 LEASE_MS = 10_000
-# An engine gives its clients 5 s to finish, and then closes its store. An engine that takes longer is killed.
+# When its lease ends, an engine gives its clients 5 s to finish, and then closes its store. An engine that exceeds
+# GRACE_SECONDS is killed.
 GRACE_SECONDS = 10.0
 LOG_LINES = 200
 # The interval between calls to `idle` while waiting for events.
@@ -56,7 +57,7 @@ class Trial:
         self.summary: Summary | None = None
         self.log: deque[str] = deque(maxlen=LOG_LINES)
         self.status: int | None = None
-        # Called with each unchanged event line from the engine.
+        # Called with each event line from the engine, unchanged.
         self.heard: Callable[[str], object] | None = None
         self._beat_seconds = self.spec["lease_ms"] / 4000
         self._beat_at = time.monotonic() + self._beat_seconds

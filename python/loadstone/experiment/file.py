@@ -25,7 +25,7 @@ from loadstone.results.result_set import Question
 
 __all__ = ["ExperimentError", "Loaded", "change_question", "list_changed_keys", "load_experiment"]
 
-# Keys that do not affect existing results, so they can change when the results are judged again.
+# Keys that do not affect existing results, so they can be changed when the results are judged again.
 CHANGEABLE = ("compare", "claims", "checks")
 # Some experiments were moved to this folder, but scripts may still use their former paths.
 FORMER_FOLDER = "more"

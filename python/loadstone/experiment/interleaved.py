@@ -23,7 +23,7 @@ EQUAL = "# Two files describe the same system: set the key that selects the buil
 
 
 def deciding_experiment(sides: Sequence[Sequence[ResultSet]], expected: Sequence[str], builds: Sequence[object]) -> str:
-    """The experiment as YAML, or commands if the experiments of two results cannot be combined.
+    """The experiment as YAML, or commands if the experiments of the sides cannot be combined.
 
     `builds` are the names of the sides.
     """
@@ -75,7 +75,7 @@ def increase_repeats(repeats: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_combinable(old: dict[str, Any], new: dict[str, Any]) -> bool:
-    """Whether two experiments differ only in their single system."""
+    """Whether two experiments have a single system each, and differ only in FREE keys and in their repeats."""
     if not old or not new or "find" in old or any(len(part.get("systems") or {}) != 1 for part in (old, new)):
         return False
     vary = old.get("vary") or {}

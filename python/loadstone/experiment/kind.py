@@ -1,7 +1,7 @@
 """The interface of a workload kind. The kinds are in `loadstone.workloads`; commands register them.
 
 A kind defines its keys in the experiment file, the phases of a trial, the figures from these phases, and an estimate of
-their duration. Apart from the judge, which also knows the work of other tools (`loadstone.judge.facts`), no
+the time that they take. Apart from the judge, which also knows the work of other tools (`loadstone.judge.facts`), no
 part of the lab depends on a particular kind.
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from loadstone.results.value import Value
 
 
-# The files in a trial's folder that are a command's HDR histogram logs.
+# The name patterns of a command's HDR histogram logs in a trial's folder.
 HISTOGRAM_LOGS = ("*.hlog", "*.hdr")
 # The role of a phase. `prepare` loads data, which trials may share. The output of `warmup` does not count. `measure` is
 # the measured phase, during which the host is observed. `verify` checks the writes of the measured phase.
@@ -126,7 +126,7 @@ class Ended:
     stderr: Path
     use: CommandUse
     context: CommandContext
-    # The first line of the tool's answer to `ObservedCommand.version`, from another host.
+    # The first line that the command `ObservedCommand.version` printed on another host.
     version: str = ""
 
 

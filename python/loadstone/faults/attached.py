@@ -31,7 +31,7 @@ class Commands(Protocol):
 
 
 class AttachedSite:
-    """Servers that the user runs, which are identified by their hosts."""
+    """Servers that the user runs, each identified by its host."""
 
     def __init__(self, commands: Commands, journal: Path) -> None:
         self.commands = commands
@@ -84,7 +84,7 @@ class AttachedSite:
 
 
 class AttachedFault:
-    """A fault that two commands inject and lift, and a third command verifies."""
+    """A fault that is injected by one command, lifted by a second and verified by a third."""
 
     def __init__(self, site: AttachedSite, victims: Sequence[str], kind: str) -> None:
         self._site = site
@@ -94,7 +94,7 @@ class AttachedFault:
         self.ending = self._lift == "restart"
 
     def prepare(self) -> None:
-        """Checks before the fault that every host is unaffected. Raises LoadstoneError."""
+        """Checks before the fault that every victim is unaffected. Raises LoadstoneError."""
         for host in self._victims:
             self._site.verify(host)
 

@@ -1,7 +1,7 @@
 """The fault `cut`: packets between the victims and their peers are lost or refused.
 
 By default, a victim is cut off from all other servers and from all clients, in both directions. `peer` limits the cut
-to the path to one server; `direction` limits it to the packets that a victim sends, or to the packets that it receives.
+to the path to one server or to the clients; `direction` limits the cut to the packets that a victim sends or receives.
 
 With `silence`, packets disappear, so senders wait until they time out. With `reset`, the senders' connections are
 aborted, and the senders' routes refuse further packets immediately.
@@ -79,7 +79,7 @@ class Cut(Fault):
             for path in sorted(self._cut):
                 networks.drop_path(self._root, *path)
         else:
-            # Before the cut, the aborts also reach the receivers. The second call aborts connections opened since then.
+            # Before the cut, the aborts also reach the receivers. The second call aborts later connections.
             self._abort_connections()
             for path in sorted(self._cut):
                 networks.refuse_path(self._root, *path)

@@ -36,10 +36,10 @@ class Fault(ABC):
         self.members: list[ServerProcess] = []
 
     def prepare(self) -> None:  # noqa: B027
-        """Before the load, checks and creates the parts of the fault that may fail. Raises LoadstoneError."""
+        """Makes the checks and preparations that may fail, before the load. Raises LoadstoneError."""
 
     def aim(self) -> None:
-        """Finds the processes of the victims.
+        """Finds the processes of the victims. Raises FaultError if a victim has exited.
 
         This is the last step before `inject` that may take milliseconds.
         """
@@ -71,8 +71,10 @@ class Fault(ABC):
         """The reason why the effect is not verified yet; None once it is verified."""
 
     def lift(self) -> None:
-        """Lifts the fault. If it stopped its servers, restarts them and returns when they are ready. Raises
-        LoadstoneError."""
+        """Lifts the fault. If a victim was stopped or has exited, restarts it and returns when all servers are ready.
+
+        Raises LoadstoneError.
+        """
         self.running.undo_fault()
         alive = {server.name for server in self.running.running_processes()}
         if self.ending or not alive.issuperset(self.victims):

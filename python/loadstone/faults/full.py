@@ -46,7 +46,7 @@ class Full(Fault):
         return None
 
     def remaining_effect(self) -> str | None:
-        """Names the first file system without free space."""
+        """Names the first file system that has no free space or still contains its ballast file."""
         for path in self.paths():
             if path.exists() or not has_room(path):
                 return f"{path.parent} still has no free space"

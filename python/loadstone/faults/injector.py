@@ -37,7 +37,7 @@ GRACE_SECONDS = 0.1
 POLL_SECONDS = 0.002
 # The interval between readings of the servers' backlog; each reading costs the servers some CPU time.
 SETTLED_POLL_SECONDS = 1.0
-# A fault reads facts and finds its processes this long before its planned instant.
+# A fault records facts and finds its victims' processes this long before its planned instant.
 AHEAD_SECONDS = 0.5
 
 Facts = Mapping[str, str | int | float | bool]
@@ -110,12 +110,12 @@ class Injector:
 
     @property
     def records(self) -> tuple[FaultRecord, ...]:
-        """The record of each fault."""
+        """The record of each fault, ordered by planned instant."""
         return tuple(sorted((run.record for run in self._runs), key=lambda record: record.planned_at_ns))
 
     @property
     def crashes_unix_ns(self) -> tuple[int, ...]:
-        """The instants at which faults ended processes whose last writes may be lost, ns since the epoch."""
+        """The instants of orders to end servers, ns since the epoch; the servers' last writes may be lost."""
         ended = (record.ordered_ns for record in self.records if record.kind in ENDING_SERVERS)
         return tuple(self.zero_unix_ns + ordered_ns for ordered_ns in ended if ordered_ns is not None)
 
@@ -125,7 +125,7 @@ class Injector:
             run.prepare()
 
     def begin(self, zero_ns: int, zero_unix_ns: int) -> None:
-        """Starts every fault's clock: the measured window begins at `zero_ns` on the monotonic clock.
+        """Starts every fault's thread: the measured window begins at `zero_ns` on the monotonic clock.
 
         `zero_unix_ns` is the same instant in ns since the epoch.
         """
@@ -137,8 +137,8 @@ class Injector:
         """Stores the engine's final report: the window's start by the engine's clock, ns since the epoch, and server
         events.
 
-        The records can then state the offset between the two clocks, when a victim was first considered down, and
-        when the load generator had no usable connection to the victim.
+        The records can then state the offset of the engine's clock from the lab's, when a victim was first considered
+        down, and when the load generator had no usable connection to the victim.
         """
         self._start_unix_ns, self._events = start_unix_ns, events
 
@@ -208,16 +208,20 @@ class FaultRun:
             self._thread.join()
 
     def note_events(self, events: Sequence[ServerEvent]) -> None:
-        """Records when victims were first down, unusable and usable again after the fault was ordered. The instants of
-        `events` are ns since the start of the window."""
+        """Records when, after the fault was ordered, a victim was first down or unusable, and when all unusable victims
+        were usable again. The instants of `events` are ns since the start of the window."""
         ordered_ns = self.record.ordered_ns
         if ordered_ns is None:
             return
-        # Either end of a connection may be considered down.
+        # Either end of a cut connection may be considered down.
         victims = {self._addresses.get(name) for name in (*self.record.servers, self._planned.peer) if name}
 
         def find_instants(name: str, since: Mapping[str, int] | None = None) -> dict[str, int]:
-            """The instant of each victim's first such event after the order or the victim's instant in `since`."""
+            """The instant of the first event `name` for each victim, keyed by address.
+
+            With `since`, only events at or after the address's instant in `since` count; otherwise, only events at or
+            after the order. Victims without such an event are omitted.
+            """
             instants: dict[str, int] = {}
             for event in events:
                 # The address of a victim may have no port.
@@ -293,8 +297,11 @@ class FaultRun:
             self._fail("lifted", message_of(error))
 
     def _verify(self, step: str, instant: str, check: Callable[[], str | None], lift_ns: int | None = None) -> None:
-        """Waits until a check returns None, and records the instant. The wait prolongs the fault by at most
-        GRACE_SECONDS."""
+        """Waits until a check returns None, and records the instant, or at the time limit, the check's reason.
+
+        If a lift is planned for a later instant than the fault, the wait delays the lift by at most
+        GRACE_SECONDS.
+        """
         now = time.monotonic()
         until = now + EFFECT_SECONDS
         if lift_ns is not None and lift_ns > self._draw.at_ns:
@@ -307,7 +314,7 @@ class FaultRun:
         self._stamp(instant)
 
     def _check_bystanders(self) -> None:
-        """Checks that every other server still runs as the same process."""
+        """Checks that every server outside the fault still runs as the same process."""
         after = self._site.identities()
         for name, identity in self._before.items():
             if name not in self.record.servers and after.get(name) != identity:
@@ -344,7 +351,7 @@ def message_of(error: LoadstoneError | OSError) -> str:
 
 
 def choose_servers(site: Site, planned: PlannedFault, seed: int, repeat: int) -> tuple[list[str], str | None]:
-    """The servers of a fault, and the role from which they were drawn. Raises FaultError if a server does not exist."""
+    """The servers of a fault, and the role, if any, from which they were drawn. Raises FaultError for unknown names."""
     every, request = [*site.servers()], tuple(dict.fromkeys(planned.servers))
     if request == (ALL,):
         return every, None
@@ -362,7 +369,10 @@ def choose_servers(site: Site, planned: PlannedFault, seed: int, repeat: int) ->
 
 
 def choose_peer(site: Site, planned: PlannedFault, victims: Sequence[str], seed: int, repeat: int) -> str:
-    """The only server to which connections are cut; empty for all. Raises FaultError if the server does not exist."""
+    """The only peer from which victims are cut off, a server or the clients; empty for all peers.
+
+    Raises FaultError if a `cut` names a peer that does not exist.
+    """
     peers = [name for name in site.servers() if name not in victims]
     if planned.kind != "cut" or planned.peer in ("", CLIENTS, *peers):
         return planned.peer

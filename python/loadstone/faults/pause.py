@@ -33,7 +33,7 @@ class Pause(Fault):
             self.aim()
 
     def missing_effect(self) -> str | None:
-        """Names the first process with a running thread."""
+        """Names the first process that has exited or has a running thread."""
         for member in self.members:
             if not process.is_alive(member):
                 return f"{member.name} (pid {member.pid}) has exited"

@@ -1,4 +1,4 @@
-"""The fault `power`: the node's file system stops without writing its journal; then its processes are killed.
+"""The fault `power`: the node's file system stops without writing its journal; then the node's processes are killed.
 
 Data in the kernel that no process has synced is lost, as if the host had lost power. The fault emulates the loss of
 power for one node's storage; it does not affect the device's volatile cache.
@@ -28,7 +28,7 @@ class Power(Kill):
         return [Step("unmount", name, text=str(find_disk(self, name))) for name in self.victims]
 
     def inject(self) -> None:
-        """Stops all file systems, then all processes."""
+        """Stops the victims' file systems, then kills all their processes."""
         for name in self.victims:
             disks.shut_down(find_disk(self, name))
         self._writable = [name for name in self.victims if not disks.is_shut_down(find_disk(self, name))]

@@ -1,8 +1,8 @@
 """The fault `slow` uses control groups to limit a server's CPU time or disk throughput. Without control groups, SIGSTOP
 stops the server for part of each period, which limits its CPU time.
 
-In version 1 of control groups, buffered writes are delayed only when the server syncs them, because the kernel's writes
-do not count towards the group (admin-guide/cgroup-v1/blkio-controller.rst). Version 2 has not been tested.
+In version 1 of control groups, buffered writes are delayed only when the server syncs them, because the kernel's
+write-back does not count towards the group (admin-guide/cgroup-v1/blkio-controller.rst). Version 2 has not been tested.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Slow(Fault):
         return parent / f"loadstone-{self.running.place.root.name}-{server}"
 
     def inject(self) -> None:
-        """Moves all processes to control groups with limits, or starts the duty cycle. Raises OSError."""
+        """Moves all processes to control groups with limits, and starts the duty cycle if needed. Raises OSError."""
         for name in self.victims:
             for path in self._groups(name):
                 path.mkdir(exist_ok=True)
@@ -105,7 +105,7 @@ class Slow(Fault):
             self._cycle.start()
 
     def missing_effect(self) -> str | None:
-        """Names the first victim that has not been throttled."""
+        """The first reason why a limit has not been verified; None if there is none."""
         return next(iter([*self._missing_cpu_effects(), *self._missing_disk_effects()]), None)
 
     def _missing_cpu_effects(self) -> Iterator[str]:
@@ -129,7 +129,7 @@ class Slow(Fault):
                 yield f"{disk.group.name} reads or writes {rate:,.0f} bytes/s, more than its limit"
 
     def lift(self) -> None:
-        """Removes the limits or stops the duty cycle. Raises LoadstoneError."""
+        """Stops the duty cycle, if there is one, and removes the limits. Raises LoadstoneError."""
         self._stopping.set()
         if self._cycle is not None:
             self._cycle.join()

@@ -31,7 +31,7 @@ THROTTLE_BYTES, THROTTLE_SECONDS_MIN = 1 << 20, 0.5
 
 @dataclass(frozen=True)
 class Mechanism:
-    """A mechanism for faults: its name, and a probe that returns None or the reason why it does not work."""
+    """A mechanism for faults, with a probe that returns the reason why the mechanism does not work, or None."""
 
     name: str
     probe: Callable[[], str | None]
@@ -86,7 +86,7 @@ def probe_shutdown(directory: Path, image: Path) -> str | None:
 
 
 def probe_throttle(directory: Path, _: Path) -> str | None:
-    """Checks that a write in a throttled control group takes as long as the limit requires. Raises OSError."""
+    """Checks that a throttled write takes longer than THROTTLE_SECONDS_MIN. Raises SystemsError or OSError."""
     parent = throttle_parent()
     if parent is None:
         return "this process cannot create a control group for disks"
@@ -130,7 +130,7 @@ def require_support(plan: Plan) -> None:
         for name in fault.mechanisms
         if variant.servers is not None
         and not isinstance(variant.servers.how, Attached)
-        # For servers on other hosts, the agent of each host checks this.
+        # For servers on other hosts, each host's agent makes this check.
         and not variant.servers.how.system.on_hosts
     }
     for kind, reason in sorted(probe_faults(kinds - {"none"}).items()):

@@ -1,5 +1,5 @@
-"""The agent of a host. It starts its engines, merges their events, observes the host, and reports the time of its
-clock.
+"""The agent of a host: it starts the host's engines, merges their events, observes the host, and reports the time of
+the host's clock.
 
 The lab calls `exchange` repeatedly. A call delivers commands, returns the events since the last call, and shows that
 the lab is alive. If there is no call for the length of the lease, the agent revokes the leases of its engines. The
@@ -104,8 +104,8 @@ class Agent:
     def exchange(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Executes commands, and returns the time of the host's clock.
 
-        A `poll` also returns new messages, after at most `wait_seconds`. A `call` also returns the result of an
-        operation on systems, or its error, when the operation is done.
+        A `poll` also returns new messages, after at most `wait_seconds`. A `call` also returns the result or the error
+        of an operation on systems, when the operation is done.
         """
         received_ns = self._clock.unix_ns()
         self._heard_at = self._clock.monotonic()

@@ -9,11 +9,11 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-# The maximum rate at which the kernel slews a clock (adjtimex(2)). A larger change is a jump.
+# The maximum rate at which the kernel slews a clock (adjtimex(2)). A faster change is a jump.
 SLEW_MAX = 500e-6
 # Readings must be at least this far apart to yield a drift.
 DRIFT_SECONDS_MIN = 5.0
-# In the first half of this time, a reading with a tighter bound replaces the first reading.
+# Until half of this time has passed since the first reading, a reading with a tighter bound replaces the first reading.
 SPAN_NS = 10_000_000_000
 # A smaller deviation is not a jump, because scheduling can delay the reading of the clock.
 JUMP_NS_MIN = 1_000_000

@@ -11,7 +11,8 @@ from loadstone.engine.histogram import Histogram, decode_histogram
 from loadstone.format import units
 from loadstone.results.value import Value
 
-# A host is slow if its p99 exceeds this multiple, or its throughput is below this share, of the median of all hosts.
+# A host is slow if, at a rate, its p99 exceeds this multiple or, in a closed loop, its throughput per client is below
+# this share, of the median of all hosts.
 P99_FACTOR = 1.5
 THROUGHPUT_SHARE = 0.8
 # For these figures, the value of the whole trial is the maximum over the hosts with engines.

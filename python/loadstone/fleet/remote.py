@@ -80,7 +80,8 @@ class Remote:
         self.servers = servers
         self._connect_seconds = connect_seconds
         self._launches = 0
-        # Only one thread receives at a time. It passes replies to calls to the callers, and other replies to `receive`.
+        # Only one thread receives at a time. It passes the reply to a call on to the caller, and other replies to
+        # `receive`.
         self._receiving = threading.Lock()
         self._unread: deque[Reply] = deque()
         self._calls: dict[int, Call] = {}
@@ -214,7 +215,7 @@ class Remote:
         self.transport.send(number, {"facts": True})
 
     def compare_clocks(self, numbers: Iterable[int], failures: dict[int, EngineError] | None = None) -> None:
-        """Measures the clock offset of every host with several round trips."""
+        """Measures the clock offset of each of these hosts with several round trips."""
         for _ in range(ROUNDS):
             fit = set(numbers) - (failures or {}).keys()
             for number in fit:

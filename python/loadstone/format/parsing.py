@@ -1,4 +1,4 @@
-"""Parses durations, shares, sizes and truth values in human notation: `500ms`, `1m30s`, `5%`, `128MB`, `yes`."""
+"""Parses durations, shares, sizes and truth values as people write them: `500ms`, `1m30s`, `5%`, `128MB`, `yes`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PART = re.compile(r"([0-9]+(?:\.[0-9]*)?(?:e[-+]?[0-9]+)?|\.[0-9]+)\s*(us|µs|ms
 SIZES = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 SIZE = re.compile(r"([0-9]+)\s*([kKmMgGtT]?)(?:i?[bB])?")
 TRUTHS = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
-# Separates the parts of a name, or a number from its unit: `LOCAL_QUORUM` is `LocalQuorum`, and `200 ms` is `200ms`.
+# Separates the parts of a name (`LOCAL_QUORUM` equals `LocalQuorum`), or a number from its unit (`200 ms`, `200ms`).
 SEPARATOR = re.compile(r"(?<=[a-z])[_-](?=[a-z])|(?<=\d) (?=[a-zµ]+(?:$|[\s,;]))")
 # A word or number within a text.
 WORD = re.compile(r"[\w.]+")
@@ -78,7 +78,7 @@ def normalize_spelling(value: object) -> str:
 
 
 def normalize_word(text: str) -> str:
-    """Converts a word to lower case, a truth value to `1` or `0`, and a size to bytes."""
+    """Converts a truth value in lower case to `1` or `0`, and a size to bytes; returns any other word unchanged."""
     if text in TRUTHS:
         return str(int(TRUTHS[text]))
     try:

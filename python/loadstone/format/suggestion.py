@@ -34,7 +34,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def suggest_names(name: str, known: Sequence[str], what: str) -> str:
-    """A hint with the most similar name, and then all known names, preceded by `what`, such as "the keys are"."""
+    """A hint with the most similar name, and then the first known names after `what`, such as "the keys are"."""
     listed = ", ".join(known[:SHOWN_AT_MOST]) + (" …" if len(known) > SHOWN_AT_MOST else "")
     if hint := did_you_mean(name, known):
         return f"{hint}{what[0].upper()}{what[1:]} {listed}" if len(known) > 1 else hint.strip()

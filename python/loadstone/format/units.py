@@ -11,7 +11,7 @@ DURATIONS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns"))
 LENGTHS = ((86400, "days"), (3600, "h"), (60, "min"), (1, "s"))
 SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B"))
 SCALED = {"ns": DURATIONS, "B": SIZES, "B/s": SIZES, "B/op": SIZES}
-# A smaller number of bytes per operation comes from occasional writes by the file system, not from operations.
+# Fewer bytes per operation than this come from occasional writes by the file system, not from operations.
 TRACE = 0.1
 LEVELS = "▁▂▃▄▅▆▇█"
 # The minimum and the maximum number of digits of a figure with an interval.
@@ -30,19 +30,19 @@ def format_count(number: float) -> str:
 
 
 def format_rate(operations_per_second: float) -> str:
-    """A rate: 123,456 op/s; rates below 100 have three digits."""
+    """A rate: 123,456 op/s; rates below 100 have at most three digits."""
     number = format_count(operations_per_second) if operations_per_second >= 100 else f"{operations_per_second:.3g}"
     return f"{number} op/s"
 
 
 def exact_rate(operations_per_second: float) -> str:
-    """A single measured rate, with two decimals and at most DIGITS_MAX digits: 1,770.70, 152,416, 7 op/s."""
+    """A single measured rate; below 10,000 with two decimals, unless both are 0: 1,770.70, 7, 152,416 op/s."""
     decimals = 2 if abs(operations_per_second) < 10 ** (DIGITS_MAX - 2) else 0
     return f"{operations_per_second:,.{decimals}f}".removesuffix(".00") + " op/s"
 
 
 def format_share(number: float) -> str:
-    """A share from 0 to 1 in percent with three digits: 2.15 %."""
+    """A share in percent with three digits, but at most two decimals: 21.5 %, 2.15 %, 0.02 %."""
     percent = number * 100
     digits = 0 if abs(percent) >= 99.95 or percent == 0 else 1 if abs(percent) >= 9.995 else 2
     return f"{percent:.{digits}f} %"
@@ -54,7 +54,7 @@ def format_percent(number: float) -> str:
 
 
 def short_percent(number: float, limit: float | None = None) -> str:
-    """A share with two digits: 2.1 %, 0.34 %; with more digits if it would round to the bound `limit`: 94.85 %."""
+    """A share with two digits: 2.1 %, 0.34 %; with more digits if it would round to the bound `limit`: 94.8 %."""
     if abs(number) >= 0.995:
         return f"{number * 100:,.0f} %"
     written = [(f"{number * 100:.{n}g}", "" if limit is None else f"{limit * 100:.{n}g}") for n in SHARE_DIGITS]
@@ -89,7 +89,8 @@ def format_size(number_of_bytes: float) -> str:
 def digit_carried(number: float, side: float | None) -> int | None:
     """The power of ten of a figure's last digit: the place of the first digit of `side`, the interval's larger half.
 
-    The figure has at least DIGITS_MIN and at most DIGITS_MAX digits. None without an interval.
+    The figure has at least DIGITS_MIN and at most DIGITS_MAX digits. None without an interval, or if the number is 0 or
+    either number is not finite.
     """
     if side is None or not number or not math.isfinite(number) or not math.isfinite(side):
         return None
@@ -149,7 +150,7 @@ def format_bound(text: str, bound: str | None) -> str:
 
 
 def format_number(number: float) -> str:
-    """A number without unit, with at least three digits: 1,234, 12.3, 0.00123."""
+    """A number without a unit: whole from 1,000, otherwise with at most three digits: 1,234, 12.3, 0.00123."""
     return f"{number:,.0f}" if abs(number) >= 999.5 or number == 0 else f"{number:.3g}"
 
 
@@ -179,9 +180,10 @@ def join_names(names: Sequence[str], last: str = "and") -> str:
 
 
 def format_alike(numbers: Sequence[float], unit: str, last: Sequence[int | None] = ()) -> list[str]:
-    """Figures with the same unit and number of decimals; the smallest figure, which sets the unit, has four digits.
+    """Figures with the same unit and number of decimals; the smallest nonzero figure sets the unit.
 
-    Figures with an interval have the digits that `last` gives, as in `format_figure`.
+    The smallest figure has four digits, or no decimals in ns and bytes. Figures with an interval have the digits that
+    `last` gives, as in `format_figure`.
     """
     last = last or [None] * len(numbers)
     least = min((abs(number) for number in numbers if number), default=0.0)
@@ -204,7 +206,7 @@ def format_alike(numbers: Sequence[float], unit: str, last: Sequence[int | None]
 
 
 def count_decimals(number: float) -> int:
-    """The number of decimals of a number with three digits."""
+    """The number of decimals of a number that is rounded to three digits."""
     exponent = Decimal(f"{number:.3g}").as_tuple().exponent
     return max(-exponent, 0) if isinstance(exponent, int) else 0
 
@@ -240,7 +242,7 @@ def format_clock(seconds: float) -> str:
 
 
 def draw_sparkline(numbers: Sequence[float], width: int) -> str:
-    """A chart with one block per number, as high as the number's share of the maximum.
+    """A chart with one block per number; the block's height is the number's share of the maximum.
 
     If there are more than `width` numbers, each block shows a mean.
     """

@@ -13,7 +13,7 @@ DASH = "–"
 # Control characters (ECMA-48) except tabs and line ends, marks that change the direction of text, and characters that
 # XML 1.0 does not allow.
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufffe\uffff]|\r(?!\n)")
-# Names of facts that are not clear without their documentation.
+# Facts whose names are not clear without documentation.
 FACTS = {
     "how": "how writes are stored",
     "map_bytes": "memory-map size",

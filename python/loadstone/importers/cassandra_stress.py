@@ -252,7 +252,7 @@ def add_figures(log: StressLog, result: ImportedRun, source: Source) -> None:
     if ERRORS not in log.summary and "errors" in columns and any(row[columns.index("errors")] for row in log.rows):
         raise ValueError("its rows count errors, but its summary has no total errors")
     if ERRORS in log.summary and not any(name in log.summary for name in COUNTS):
-        # Every version that prints errors also prints one of these totals.
+        # Every version that prints errors also prints a total of partitions or operations.
         raise ValueError("its summary has no total of partitions or operations")
     if ERRORS in log.summary:
         failures, failed = log.summary[ERRORS]

@@ -63,7 +63,7 @@ def unify_settings(settings: dict[str, str]) -> dict[str, str]:
 
 
 def facts_of_work(settings: dict[str, str], command: str) -> Iterator[tuple[str, Scalar]]:
-    """Yields the records, their size, the mix and the request distribution, if they are stated."""
+    """Yields the number and size of records, the mix and the request distribution, as far as they are stated."""
     arguments = command.split()
     stated = settings.get("Type") or (arguments[0] if arguments else settings.get("Running", ""))
     kind = stated.lower().replace("_", "-")

@@ -30,7 +30,7 @@ BEFORE = r"(?:^|[\s/\\$`'\"(>;&|])"
 # The start of a line that a user typed at a prompt: `$ `, `host:~# `. Markdown's `# ` and `> ` are not prompts.
 PROMPTED = r"^\s*(?:[^\s#>\d]\S*[#$%>]|[$%])\s+(?:(?:sudo|time)\s+)?"
 TYPED = rf"(?:{PROMPTED}|^\s*(?:(?:sudo|time)\s+)?)"
-# The prompt of a shell before a continued line.
+# The prompt of a shell before a continuation line.
 PROMPT = re.compile(r"^\s*(?:>\s|quote>|dquote>)?\s*")
 
 
@@ -55,7 +55,7 @@ def find_command(line: str, program: str, arguments_max: int = 0, complete: str 
     """The command line of a program in a line; None if the line is prose or a figure.
 
     In a command, an option follows the program's name and at most `arguments_max` arguments. Without an option, the
-    command must be at the start of the line, after a prompt or with arguments that match `complete`.
+    command must follow a prompt, or start the line and have arguments that match `complete`.
     """
     if not re.search(program, line):
         return None

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Read = Callable[[Source], list[ImportedRun]]
 
-# Longer lines are JSON documents, which have no comments.
+# Lines longer than this are JSON documents, which have no comments.
 COMMENTED_MAX = 1000
 # A comment that a user added after a figure: it begins with a mark, an arrow, another symbol, or Chinese, Japanese or
 # Korean text. `<=`, `---` and `#,` are not marks, because several reports contain them.
@@ -56,7 +56,7 @@ def split_marked(line: str) -> tuple[str, str]:
 
 
 def list_cuts(line: str, ambiguous: bool = False) -> list[int]:
-    """The places after a figure where a comment may begin, from the end of the line to its start.
+    """The places after a figure where a comment may begin, the last place first.
 
     A place is ambiguous if a unit or another number follows, which may belong to the figure. The result contains either
     only ambiguous or only unambiguous places.
@@ -143,13 +143,13 @@ def find_cuts(source: Source, read: Read, ambiguous: bool = False) -> dict[int, 
 
 
 def has_figures_of(complete: Sequence[ImportedRun], partial: Sequence[ImportedRun]) -> bool:
-    """Whether `complete` has at least as many runs as `partial`, and all its figures."""
+    """Whether `complete` has at least as many runs as `partial`, and every figure of `partial`."""
     more, fewer = (Counter(value.metric for run in runs for value in run.values) for runs in (complete, partial))
     return len(complete) >= len(partial) and more >= fewer
 
 
 def report_unclear(source: Source, read: Read, runs: list[ImportedRun] | None, cuts: Mapping[int, int]) -> None:
-    """Adds each line whose figure may continue after a blank to the names in `runs` that are reported as unknown.
+    """Adds each line whose figure may continue after a blank to the unknown names of `runs`.
 
     Raises LoadstoneError if other figures depend on these lines.
     """
@@ -167,7 +167,7 @@ def report_unclear(source: Source, read: Read, runs: list[ImportedRun] | None, c
 
 
 def has_values_of(complete: Sequence[ImportedRun], partial: Sequence[ImportedRun]) -> bool:
-    """Whether `complete` has as many runs as `partial`, and all its figures with the same values."""
+    """Whether `complete` has as many runs as `partial`, and every figure of `partial` with the same value."""
     return len(complete) == len(partial) and all(
         {(value.metric, value.value) for value in run.values} >= {(value.metric, value.value) for value in part.values}
         for run, part in zip(complete, partial, strict=True)

@@ -1,7 +1,7 @@
 """CSV with named columns: `variant,repeat,clients,metric,unit,value`.
 
-`metric`, `unit` and `value` are required. Optional columns are `n`, the number of operations behind a figure, and
-`bound`, which states how a figure that is not exact is bounded. All other columns are dimensions. Lines before the
+`metric`, `unit` and `value` are required. Optional columns are `n`, the number of operations on which a figure is
+based, and `bound`, the type of bound if a figure is not exact. All other columns are dimensions. Lines before the
 header, and after the first empty line that follows it, are skipped. A file with semicolons or tabs may have decimal
 commas.
 """
@@ -29,7 +29,7 @@ REQUIRED = frozenset({"metric", "unit", "value"})
 SPECIAL = REQUIRED | {"variant", "repeat", "clients", "n", "bound"}
 DELIMITERS = (",", ";", "\t")
 HEADER_LINES = 2000
-# A count with more digits is refused, because it may not fit into 64 bits.
+# A count has at most 18 digits, because a count with more digits may not fit into 64 bits.
 COUNT = re.compile("[0-9]{1,18}")
 FENCE = ("```", "</pre>")
 
@@ -158,7 +158,7 @@ def is_valid(cells: list[str], top: Header) -> bool:
 
 
 def read_figure(row: TableRow, number: Callable[[str], float | None], source: Source) -> Value:
-    """The figure in a row, in base units; 0 if its cell is empty. Raises LoadstoneError if it is invalid."""
+    """The figure in a row, in base units; 0 if its cell is empty or NaN. Raises LoadstoneError if it is invalid."""
     metric = row.cells["metric"].lower()
     if not metric:
         raise source.error_at("the row has no metric", "use, for example, throughput, read.mean or read.p99", row.line)
@@ -188,7 +188,7 @@ def read_bound(row: TableRow, source: Source) -> Bound | None:
 
 
 def read_whole_number(row: TableRow, column: str, source: Source, least: int = 1) -> int | None:
-    """An integer in a column; None if it is empty. Raises LoadstoneError for other values."""
+    """An integer in a column; None if the cell is empty. Raises LoadstoneError for other values."""
     text = row.cells.get(column, "")
     if not text:
         return None

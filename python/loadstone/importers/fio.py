@@ -165,7 +165,7 @@ def is_active(way: Job) -> bool:
 
 
 def count_operations(way: Job) -> int:
-    """The number of operations of a direction. Before fio 2.2, which prints no count, it is computed from the rate."""
+    """The number of operations of a direction. Before 2.2, fio prints no count; it is then computed from the rate."""
     return int(way["total_ios"]) if "total_ios" in way else round(float(way["iops"]) * float(way["runtime"]) / 1000)
 
 
@@ -273,7 +273,7 @@ def read_run(name: str | None, jobs: Sequence[Job], shared: dict[str, Any]) -> I
 
 
 def check_job(job: Job, options: Mapping[str, Any]) -> None:
-    """Raises ValueError if a job has no direction, has figures among its options, or had not run for its full time."""
+    """Raises ValueError if a job has no direction, has figures among its options, or did not run for its full time."""
     if not any(way in job for way in DIRECTIONS):
         raise ValueError("a job has no direction")
     if any(not isinstance(value, str) for value in job.get("job options", {}).values()):
@@ -388,7 +388,7 @@ def add_latencies(name: str, lats: Sequence[Job], ns: float, run: ImportedRun, s
     weights = [int(lat.get("N", 0)) if n else 1 for lat in lats]
     run.add_figure(f"{name}.count", n or None, OPERATIONS, n, step_n)
     mean = sum(float(lat["mean"]) * weight for lat, weight in zip(lats, weights, strict=True)) / sum(weights)
-    # The resolution: for fio's normal output, the last printed digit.
+    # The resolution; for fio's normal output, the place value of the last printed digit.
     step = max(float(lat.get("step", 0.0 if ns == 1 else ns)) for lat in lats)
     run.add_figure(f"{name}.mean", mean * ns, "ns", n, max(float(lat.get("mean_step", 0.0)) for lat in lats))
     run.add_figure(f"{name}.min", min(float(lat["min"]) for lat in lats) * ns, "ns", n, step)

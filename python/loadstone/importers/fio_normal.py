@@ -42,7 +42,7 @@ STATUS = re.compile(r"^Run status group (\d+) \(all jobs\):")
 SUM = re.compile(r"^\s+(READ|WRITE|TRIM|MIXED): .*(?:run=\d+-|maxt=)\d+msec")
 NS = {"n": 1.0, "u": 1e3, "m": 1e6, "": 1e9}
 PREFIX = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
-CUT = "import fio's whole output, up to its run status, or run it with --output-format=json"
+CUT = "import all of fio's output, including the run status, or run fio with --output-format=json"
 
 
 def recognise_text(text: str) -> bool:
@@ -203,7 +203,7 @@ def read_latency(unit: str, text: str) -> dict[str, Any]:
 
 
 def set_counts(job: dict[str, Any], counts: list[int]) -> None:
-    """Sets the number of operations of each direction, and computes its rate from that number and its time."""
+    """Sets each direction's number of operations, and computes the rate from this number and the direction's time."""
     # In fio's normal output, the fourth count is the number of fdatasync and fsync operations.
     known = dict(zip(("read", "write", "trim", "sync"), counts[:4] if any(counts[:4]) else counts[4:7], strict=False))
     known[fio.UNIFIED] = sum(known[way] for way in ("read", "write", "trim"))
@@ -235,7 +235,7 @@ def check_end(report: dict[str, Any], source: Source) -> None:
 
 
 def merge_reports(reports: list[dict[str, Any]]) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """The last report of each run, and its earlier reports, which are cumulative."""
+    """The last report of each run, and the run's earlier reports, which are cumulative."""
     groups: list[list[dict[str, Any]]] = []
     for report in reports:
         group = next((group for group in groups if continues_run(group[-1], report)), None)

@@ -89,7 +89,7 @@ def join_directions(value: Any) -> str:
 
 
 def add_options(run: ImportedRun, job: Mapping[str, Any], options: Mapping[str, Any]) -> None:
-    """Adds the options of a job, and fio's defaults, as facts; `options` includes the options of all jobs."""
+    """Adds the options of a job, and fio's defaults, as facts; `options` includes the global options."""
     run.facts |= {fact: join_directions(options[option]) for fact, option in FACTS.items() if option in options}
     run.facts |= {option: int(options[option]) for option in NUMBERS if str(options.get(option, "")).isdigit()}
     if "job options" in job and not job.get("abridged"):

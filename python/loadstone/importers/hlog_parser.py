@@ -25,7 +25,7 @@ from loadstone.results.hlog import UNIT
 from loadstone.results.trial_result import ROUNDED_SECONDS
 
 SERVICE_TIME, RESPONSE_TIME, WAIT_TIME = "-st", "-rt", "-wt"
-# The formats of Java's HdrHistogram before 2.1.5, and therefore of YCSB 0.17.0. COUNT_BITS state the size of a
+# The formats of Java's HdrHistogram before 2.1.5, and therefore of YCSB 0.17.0. COUNT_BITS masks the size of a
 # count in bytes (AbstractHistogram.java: encodeIntoByteBuffer).
 V0, V0_DEFLATED, V1, V1_DEFLATED, COUNT_BITS = 0x1C849308, 0x1C849309, 0x1C849301, 0x1C849302, 0xF0
 V0_HEADER = struct.Struct(">iiqqq")
@@ -39,7 +39,7 @@ BENCH_TAG = re.compile(r"(?P<time>raw|co-fixed)(?:-(?P<operation>read|write))?")
 BENCH_TIMES = {"raw": SERVICE_TIME, "co-fixed": RESPONSE_TIME}
 # The share of an interval by which it may overlap the next interval: starts and lengths are rounded to ms.
 OVERLAP = 0.02
-# If the processes ran together for a smaller share of the time, the load was visibly lower for part of the time.
+# If the processes ran together for less than this share of the time, the load was visibly lower at times.
 COMMON_MIN = 0.95
 # The fact that states how much warm-up to exclude, in s.
 WARMUP = "warmup_s"
@@ -200,7 +200,7 @@ def check_overlap(tag: Tag, intervals: Sequence[tuple[float, float, Histogram]],
 
 
 def has_unit(source: Source) -> bool:
-    """Whether the log, or its tool, states the unit of the values."""
+    """Whether the log states the unit of its values, or its tool, which determines the unit."""
     return UNIT in source.text or bool(LOGGING.search(source.text) or STRESS.search(source.text))
 
 
@@ -222,7 +222,7 @@ def find_unit(source: Source, of_ycsb: bool) -> int:
 
 
 def decode_any_version(text: str) -> Histogram:
-    """Decodes a histogram in version 1 or 2 of the encoding. Raises ValueError if it is damaged."""
+    """Decodes a histogram in version 0, 1 or 2 of the encoding. Raises ValueError if it is damaged."""
     try:
         data = base64.b64decode(text, validate=True)
         (cookie,) = struct.unpack_from(">i", data)

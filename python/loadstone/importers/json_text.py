@@ -25,7 +25,7 @@ class Document(dict[str, Any]):
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__(pairs)
-        # An object with only strings lists options. fio prints each setting of an option; the last value counts.
+        # An object with only strings lists options. fio prints an option each time it is set; the last value counts.
         if len(self) < len(pairs) and not all(isinstance(value, str) for _, value in pairs):
             names = [
                 key

@@ -1,8 +1,8 @@
 """The report of memtier_benchmark 1 and 2, as text or JSON (`--json-out-file`).
 
 A command type without operations has filler values. With several runs (`-x`), memtier_benchmark prints all of them
-with `--print-all-runs`; otherwise, it prints the best run, the worst run and the average of all runs. Then only
-the average is read.
+with `--print-all-runs`; otherwise, it prints the best run, the worst run and the average of all runs. In that case,
+only the average is read.
 """
 
 from __future__ import annotations

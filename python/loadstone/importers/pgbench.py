@@ -149,7 +149,7 @@ def parse_line(report: PgbenchReport, line: str) -> bool:
 def read_report(report: PgbenchReport, source: Source) -> ImportedRun:
     """A report's figures. Raises LoadstoneError if it is truncated."""
     fields = report.fields
-    # With `-C`, each transaction opens a connection: since version 14, only the rate including connections is printed.
+    # With `-C`, each transaction opens a connection: since version 14, only the rate with connection time is printed.
     rate = next((text for start in RATES for name, text in report.tps.items() if name.startswith(start)), None)
     several = fields.get("transaction type", "").startswith("multiple")
     if rate is None and fields.get("number of transactions actually processed", "").split("/")[0] == "0":
@@ -195,7 +195,7 @@ def check_times(report: PgbenchReport, done: int) -> None:
     printed = sum(rate * length for _, length, rate in rows)
     if printed > 1.01 * done + 1 + 0.1 * sum(length for _, length, _ in rows):
         raise ValueError(f"its progress covers {printed:,.0f} transactions, but its total is {done:,}")
-    # If connection time is excluded, a run that reconnects is shorter than its duration.
+    # If tps excludes connection time, transactions ÷ tps is less than the duration of a run that reconnects.
     rate = next((text for start in reversed(RATES) for name, text in report.tps.items() if name.startswith(start)), "0")
     including = next((text for name, text in report.tps.items() if name.startswith("including")), rate)
     speed, duration = parse_number(including), re.match(r"(\d+) s$", report.fields.get("duration", ""))

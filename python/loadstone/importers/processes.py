@@ -30,11 +30,11 @@ HINT = "have each process write histograms (cassandra-stress: -log hdrfile=FILE)
 
 # In addition to rates and operation counts: the figures that are summed over hosts.
 SUMMED = frozenset({"returned", "stored", "moved", "cpu_time"})
-# The figures of which the maximum or the minimum over hosts counts.
+# The figures for which the maximum or the minimum over all hosts counts.
 EXTREMES = {"time": max, "runtime": max, "memory_max": max, "max": max, "min": min}
 # The words in the names of rates that must not be summed over hosts: rates of a single task, and statistics.
 NOT_SUMMED = frozenset({"task", "average", "avg", "mean", "median", "min", "max", "stddev", "dev"})
-# The requested rate is divided among the hosts.
+# The fact with the requested rate, which is divided among the hosts.
 TARGET = "target"
 
 
@@ -97,7 +97,7 @@ def combine_hosts(runs: Mapping[str, ImportedRun], elapsed_ns: Mapping[str, floa
 
 
 def combine_figures(whole: ImportedRun, figures: Mapping[str, Sequence[Value]], elapsed_ns: Sequence[float]) -> None:
-    """Adds the figures of all hosts together: sums and extremes of figures that every host has."""
+    """Adds to `whole` the sums and the extremes of the figures that every host has."""
     by_metric: dict[str, list[Value]] = {}
     for values in figures.values():
         for value in values:
@@ -133,7 +133,7 @@ def is_summed(value: Value) -> bool:
 
 
 def combine_histograms(whole: ImportedRun, runs: Sequence[ImportedRun]) -> None:
-    """Merges each histogram that every host has, and adds the latencies from it that some host also reports."""
+    """Merges each histogram that every host has, and adds its latency figures, as far as a host reports them."""
     known = {value.metric for run in runs for value in run.values}
     own = {value.metric for value in whole.values}
     for tag in runs[0].histograms:

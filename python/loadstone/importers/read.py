@@ -96,7 +96,7 @@ JSON = (ycsb_json, latte, fio, memtier, hyperfine)
 # Formats based on lines, to which users add comments.
 ANNOTATED = (ycsb, ycsb_cpp, go_ycsb, cassandra_stress, scylla_bench, testdfsio, terasort, hbase_pe, fio_normal,
              pgbench, sysbench, redis_benchmark, memtier)  # fmt: skip
-# Formats whose rows cover one interval each. In other formats, rows are cumulative, so gaps between them are known.
+# Formats whose rows cover one interval each. In other formats, rows are cumulative: a gap only lengthens an interval.
 OF_INTERVALS = (cassandra_stress, scylla_bench, pgbench, sysbench)
 # Output that contains only averages, from tools that can also write each repeat.
 SUMMARIES = {
@@ -115,7 +115,7 @@ NAMING = frozenset({"variant", "repeat", "clients", "loop", "hlog_unit", "partia
 
 @dataclass(frozen=True)
 class Imported:
-    """One run of another tool, with its time series."""
+    """One run of another tool, and the run's time series."""
 
     result: TrialResult
     series: Series | None = None
@@ -172,7 +172,7 @@ def open_source(path: Path, facts: Mapping[str, Scalar], name: str | None) -> tu
 def read_source(source: Source, chosen: Format) -> list[ImportedRun]:
     """Every run in a file. Raises LoadstoneError if the file is damaged or has no runs.
 
-    A line may be unread because of the text that follows its figure. The file is then read again without this text.
+    An importer may skip a line because of the text after a figure. The file is then read again without this text.
     """
     error: LoadstoneError | None = None
     result: list[ImportedRun] = []
@@ -333,7 +333,7 @@ def parse_start(facts: Mapping[str, Scalar]) -> int | None:
 
 
 def coarse_figures(run: ImportedRun) -> list[str]:
-    """Means and percentiles whose last digit is a large share of their value, unless a note already reports them."""
+    """The coarse means and percentiles; empty if a note already reports them."""
     if any(note.name == "coarse" for note in run.notes):
         return []
     return [
@@ -410,7 +410,7 @@ def is_equal(stated: Scalar, logged: Scalar) -> bool:
 
 
 def assume_latency(run: ImportedRun, facts: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """The fact that latencies are service times, if a fact states a rate that the log lacks; otherwise, no fact."""
+    """The fact that latencies are service times, if only a fact states that the loop is open; otherwise, no fact."""
     is_stated = run.loop == "closed" and loop_of(run, facts) == "open"
     return {"latency": "service"} if is_stated and "tool" in run.facts and "latency" not in run.facts else {}
 

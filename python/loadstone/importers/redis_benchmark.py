@@ -205,7 +205,7 @@ def read_test(test: Test, command: str) -> ImportedRun:
     options = parse_command(command)
     if command:
         run.facts |= {"command": command_fact(command), **option_facts(options, NOT_OF_WORK)}
-        # The threads are known if the result states them, or if the command is known.
+        # Some results do not state the number of threads, but the command may.
         run.facts |= {"threads": options["threads"]} if "threads" in options else {}
         run.facts |= {name: number_or_text(options.get(letter, str(default)))
                       for name, (letter, default) in DEFAULTS.items()}  # fmt: skip

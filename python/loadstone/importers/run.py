@@ -21,11 +21,11 @@ Statuses = Mapping[str, Mapping[str, int]]
 OPERATIONS = "operations"
 # The operation name for all operations together.
 ALL = "all"
-# YCSB also reports the read and the update of a read-modify-write, which would count twice in sums over operations.
+# YCSB also reports the read and the update of a read-modify-write, so sums over operations would count them twice.
 COMPOSED = frozenset({"READ-MODIFY-WRITE", "READ_MODIFY_WRITE"})
 # YCSB's names of successful statuses; older versions print 0.
 WELL = frozenset({"OK", "BATCHED_OK", "0"})
-# Neither success nor failure: Loadstone's reads of records whose insert was in flight, and censored operations.
+# Statuses that are not failures: successes, reads of records whose insert was in flight, and censored operations.
 NO_ERROR = WELL | {NOT_YET, CENSORED}
 PERCENTILE = re.compile(r"p\d+(\.\d+)?")
 # If failures are fewer than this share of the operations above a percentile, they hardly change the percentile.
@@ -170,7 +170,7 @@ def set_once(fields: dict[Any, Any], name: Any, value: Any) -> None:
 
 
 def check_rate(rate: float, seconds: float, done: float, slack: float = 0.0) -> None:
-    """Raises ValueError if rate × time differs from the operations by more than 1 % plus `slack` operations."""
+    """Raises ValueError if rate × time differs from the operations by more than 1 % plus 1 + `slack` operations."""
     if abs(rate * seconds - done) > 1 + slack + 0.01 * done:
         raise ValueError(f"{done:,.0f} operations in {seconds:g} s contradict its {rate:,g} operations per second")
 
@@ -195,7 +195,7 @@ def count_failures(
 
 
 def count_errors(statuses: Statuses) -> int:
-    """The number of failed operations, including composed operations."""
+    """The number of failed operations, including failed composed operations."""
     return count_failures(statuses, excluded=TIMED_STEPS)[0]
 
 

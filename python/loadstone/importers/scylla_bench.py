@@ -121,7 +121,7 @@ def is_setting(report: ScyllaBenchReport, name: str) -> bool:
 
 
 def check_end(report: ScyllaBenchReport, source: Source) -> None:
-    """Raises LoadstoneError if totals or a latency are missing."""
+    """Raises LoadstoneError if a total or a latency is missing."""
     names = {name for name, _ in report.blocks}
     missing = not {"Time (avg)", "Total ops", "Operations/s", "Rows/s"} <= report.totals.keys()
     # The first versions print no median.
@@ -146,7 +146,7 @@ def read_report(report: ScyllaBenchReport) -> ImportedRun:
     run.facts |= {"command": command_fact(report.command)} if report.command else {}
     run.clients = int(settings["Concurrency"]) if settings.get("Concurrency", "").isdigit() else None
     rate = settings.get("Maximum rate", "").split(" ")[0]
-    # If the rate is missing or unreadable, the latencies show whether it was set: response times are then longer.
+    # If the rate is missing or unreadable, the two latencies show whether it was set: they then differ.
     differ = ("c-o fixed", ALL) in report.blocks and report.blocks["c-o fixed", ALL] != report.blocks.get(("raw", ALL))
     if rate.isdigit() or (rate != "unlimited" and differ):
         run.loop = "open"

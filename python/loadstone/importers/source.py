@@ -20,7 +20,7 @@ from loadstone.importers.command_line import join_continued
 from loadstone.importers.comments import split_marked
 from loadstone.results.trial_result import Scalar
 
-# No log has longer lines. A JSON document may have them, so it is read from the complete text.
+# No log has lines longer than this. A JSON document may have longer lines, so it is read from the complete text.
 LINE_MAX = 1 << 18
 SNIFFED = 1 << 16
 # Control sequences (ECMA-48) for colours and cursors, titles (OSC), character sets and keypads.
@@ -54,7 +54,7 @@ NUMBERED = re.compile(r" *(\d+)[\t:]")
 HOST = re.compile(r"(?P<origin>[\w.-]+):(?: |$)")
 # The prefix of `parallel --tag`, also on every line. A table may contain tabs as well.
 TAGGED = re.compile(r"(?P<origin>[\w.@-]+)\t")
-# Keys of a line's text in the JSON of collectors and loggers, in lower case. Such a key may be in a nested object.
+# Keys of a line's text in the JSON of collectors and loggers, in lower case. These keys may also be in nested objects.
 MESSAGE_KEYS = (
     "log", "message", "msg", "text", "line", "body", "textpayload", "content", "data", "event", "output", "stdout",
     "_raw",
@@ -67,7 +67,7 @@ LOGFMT_PAIR = re.compile(r"([A-Za-z][\w.]*)=(\"(?:[^\"\\]|\\.)*\"|[^\s\"=]*)(?:\
 LOGFMT_LINE = re.compile(rf"(?=.*\b(?:msg|message)=)(?:{LOGFMT_PAIR.pattern}){{2,}}")
 # A string with several lines, as in the output of Ansible.
 TEXT_VALUE = re.compile(r'(?m)^[ \t]*"[\w.]+":[ \t]*("(?:[^"\\\n]++|\\.)*+"),?[ \t\r]*$')
-# The minimum share of such a string in a file.
+# The minimum share of a file's text that the string must cover.
 VALUE_SHARE = 0.8
 # Bytes that are not UTF-8, and the µ of Latin-1, even if it was converted twice.
 FOREIGN = re.compile("\u00c2(?=[\u00b5\u00a0])|[\udc80-\udcff]")
@@ -232,7 +232,7 @@ def end_lines(text: str) -> str:
 
 
 def detect_utf16(data: bytes) -> str | None:
-    """The byte order of UTF-16 without a mark, in which one byte of each Latin character is zero."""
+    """The variant of UTF-16 without a mark, in which one byte of each Latin character is zero; otherwise None."""
     sample = data[:SNIFFED]
     zeros = [sample[start::2].count(0) / (len(sample) / 2 or 1) for start in (0, 1)]
     if max(zeros) < COLLECTED_SHARE or min(zeros) > 1 - COLLECTED_SHARE or len(data) % 2:
@@ -355,7 +355,7 @@ def find_message_path(fields: Sequence[Mapping[tuple[str, ...], str]], is_named:
 
 
 def strip_breaks(lines: list[str]) -> list[str]:
-    """Removes Markdown or HTML line breaks if most lines end in one. A command may continue after a `\\`."""
+    """Removes Markdown or HTML line breaks if most lines end in one; otherwise, a `\\` may continue a command."""
     filled = [line for line in lines if line.strip()]
     if sum(BREAK.search(line) is not None for line in filled) < COLLECTED_SHARE * len(filled) or len(filled) < 2:
         return lines
@@ -422,7 +422,7 @@ def strip_collector(text: str) -> str:
 
 
 def split_prefix(text: str) -> tuple[str, str]:
-    """The prefix of the first line, and the text without prefixes, if they differ only in digits and log levels.
+    """The prefix of the first line, and the text without prefixes, if prefixes differ only in digits and log levels.
 
     Otherwise, an empty prefix and the unchanged text. The tool itself may also have written such a prefix.
     """

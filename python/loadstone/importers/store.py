@@ -13,7 +13,7 @@ from loadstone.importers.read import Imported
 from loadstone.results.folder import IMPORTED, Folder, new_path
 from loadstone.results.result_set import Question
 
-# Larger logs are not copied: folder.json contains only their names.
+# Logs larger than this are not copied: folder.json contains only their names.
 COPIED_MAX = 100_000_000
 
 

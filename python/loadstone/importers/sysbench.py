@@ -308,8 +308,8 @@ def read_report(report: SysbenchReport, source: Source) -> ImportedRun:
 
 
 def rate_resolution(fields: dict[str, str], time: str) -> float:
-    """The resolution of the rate: one unit of the last digit of the time or, if larger, the difference from the printed
-    rate."""
+    """The resolution of the rate: the effect of one unit of the time's last digit or, if larger, the difference from
+    the printed rate."""
     events, seconds = int(fields["total number of events"]), parse_number(time) or 0.0
     if not seconds:
         return 0.0

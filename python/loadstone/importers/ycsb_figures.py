@@ -216,7 +216,7 @@ def count_measured(block: Block) -> int | None:
 
 
 def is_composed(name: str) -> bool:
-    """Whether a block describes composed operations, or their failures (`…-FAILED`); their parts are reported too."""
+    """Whether a block describes composed operations, whose parts are also reported, or their failures (`…-FAILED`)."""
     plain = name.removeprefix(INTENDED)
     return any(plain == operation or plain.startswith(f"{operation}-") for operation in COMPOSED)
 

@@ -32,7 +32,7 @@ NOT_FOUND = 127
 CLOSED_PIPE = 128 + signal.SIGPIPE
 # The number of bytes kept at each end of a larger output.
 RETAINED_BYTES = 16 << 20
-# The largest output, in bytes: a command without a limit could fill the disk.
+# The largest output, in bytes: without a limit, a command could fill the disk.
 OUTPUT_MAX = 4 << 30
 # The names of the outputs among the files that another host returns.
 OUTPUTS = ("stdout", "stderr")
@@ -190,7 +190,7 @@ def command_spec(phase: ObservedCommand, context: CommandContext) -> Spec:
 
 
 def store_output(phase: ObservedCommand, context: CommandContext, end: Mapping[str, Any]) -> Ended:
-    """Writes the files that a host returned for a command to the trial's folder."""
+    """Writes the files that a host returned for a command to the host's folder in the trial's folder."""
     for name, encoded in end["files"].items():
         path = context.files / Path(name).name
         path = path.with_name(f"{phase.name}.{name}") if name in OUTPUTS else path

@@ -24,7 +24,7 @@ TIMES: dict[str, Callable[[Outcome], str | None]] = {
 
 
 def summarize_run(result: Result, memory_max: int, prefix: str = "") -> Iterator[Value]:
-    """The figures of one phase; `memory_max` comes from its intervals, `prefix` is `load.` for the load phase."""
+    """The figures of one phase, with `prefix` before their names; `memory_max` comes from the phase's intervals."""
     summary = result.summary
     if summary.measured_ns:
         yield Value(f"{prefix}throughput", summary.throughput, "op/s", summary.completed)
@@ -135,7 +135,7 @@ def group_by_operation(outcomes: Iterable[Outcome], kind: str) -> dict[str, tupl
             population.well = decode_histogram(text)
             time = total_ns(outcome, kind)
         names = [outcome.operation.lower()]
-        # A composed operation is represented by its parts. They are reported only when it completes.
+        # A composed operation is represented by its parts, which are reported only when the whole operation completes.
         if outcome.operation not in TIMED_STEPS and (outcome.operation not in COMPOSED or outcome.status == CENSORED):
             names.append(ALL)
         for name in names:

@@ -1,7 +1,7 @@
 """The figures of a trial with faults: outage, recovery, and the users' view in each window around the fault.
 
-They come from the engine's events, which count operations and latencies by the interval in which the operations were
-due. The time can therefore be split into windows at the actual instants of the fault, which are known only afterwards.
+The figures come from the engine's events, which count operations and latencies by the interval in which the operations
+were due. So the time can be split into windows at the actual instants of the fault, which are known only afterwards.
 """
 
 from __future__ import annotations
@@ -196,7 +196,8 @@ def figures_of_faults(
     options: Options = DEFAULTS,
     ranges: KeyRanges | None = None,
 ) -> list[Value]:
-    """The figures of a trial with faults, from the first fault to the last lift; empty without faults or intervals."""
+    """The figures of a trial with faults, whose windows are separated by the first fault and the last lift; empty
+    without faults or intervals."""
     if not faults or not rows:
         return []
     order_ns, lift_ns = borders_of(faults)
@@ -302,7 +303,7 @@ def measure_open_loop(
 
 
 def count_interrupted(rows: Sequence[FaultInterval], order_ns: int) -> int:
-    """Operations that were due before the fault was ordered, but failed afterwards, because they were in flight."""
+    """The number of operations that were due before the fault was ordered, and failed afterwards."""
     interrupted = 0
     for row in (row for row in rows if row.failed and row.start_ns + row.length_ns <= order_ns):
         for outcome in row.outcomes:
@@ -435,8 +436,8 @@ def measure_closed_loop(
 ) -> Iterator[Value]:
     """The figures of a closed loop: throughput, gaps and failures.
 
-    Its operations have no due times, and a stall counts once for each client, however long it lasts. A closed loop
-    therefore has neither a yield nor an outage.
+    Operations in a closed loop have no due times, and a stall counts once for each client, however long the stall
+    lasts. A closed loop therefore has neither a yield nor an outage.
     """
     borders = [order_ns, *([] if lift_ns is None else [lift_ns])]
     names = ("before", "during", "after")

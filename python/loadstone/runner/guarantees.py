@@ -1,7 +1,7 @@
 """Determines the guarantees that a trial records, or the reason why they are unknown.
 
 A networked store queries the server on a connection with the clients' settings, so the store's answer takes precedence.
-If it is `unknown` (a binding of the store `jvm`, a server that refuses the query), the lab's own query is used.
+If the answer is `unknown` (a binding of the store `jvm`, a server that refuses the query), the lab's own query is used.
 """
 
 from __future__ import annotations

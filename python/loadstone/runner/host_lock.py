@@ -62,7 +62,7 @@ def lock_path(directory: Path | None) -> Path:
 def open_lock_file(path: Path) -> int | None:
     """Opens the lock file, creating it if needed; returns None if it cannot be opened.
 
-    Any user may put something else in its place, such as a link to another file or a pipe without a reader.
+    Any user may put something else in the file's place, such as a link to another file or a pipe without a reader.
     """
     flags = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     # The first attempts omit O_CREAT, which the kernel may refuse for another user's existing file

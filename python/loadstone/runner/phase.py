@@ -43,7 +43,7 @@ class Finished(EndedLaunch):
 
     @property
     def exit_status(self) -> int:
-        """The exit status of a launch that lost engines: negative, as for a killed process, if a host was involved."""
+        """The exit status of a launch that lost engines: negative, as for a killed process, if other hosts ran them."""
         return LOST_STATUS if self.observations.facts else 1
 
     @property

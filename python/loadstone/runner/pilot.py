@@ -1,7 +1,7 @@
 """Runs the pilot block: every variant once before the run, to find variants that fail and the length of the warm-up.
 
-Its trials have no warm-up and a long window: the longest possible warm-up plus twice the window of the experiment. They
-are kept in `pilot.jsonl` and do not count. The result is in `pilot.json`, so that a resumed run uses the same warm-up.
+Its trials have no warm-up and a long window: the longest possible warm-up plus twice the window of the experiment.
+The trials are recorded in `pilot.jsonl` and do not count. The warm-up is in `pilot.json`, where a resumed run finds it.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class PilotResult:
     cap_seconds: float
     # Whether the cap shortened the warm-up.
     capped: bool
-    # The duration of a trial with this warm-up, from the block's median; None if no trial was timed.
+    # The expected duration of a trial with this warm-up, from the block's median overhead; None if no trial was timed.
     trial_seconds: float | None
     # The group with the longest warm-up determines the result.
     groups: tuple[Group, ...]

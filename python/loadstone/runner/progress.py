@@ -42,7 +42,7 @@ class PhaseProgress:
         self.started = time.monotonic()
 
     def take(self, interval: Interval) -> None:
-        """Adds an interval of about one second."""
+        """Adds an interval."""
         self.done += interval.ended
         self.rates.append(interval.completed * 1e9 / max(interval.length_ns, 1))
         self.latency = p99(interval.outcomes)
@@ -62,7 +62,7 @@ class PhaseProgress:
 
     @property
     def state(self) -> str:
-        """The current step, or the remaining time."""
+        """The current step, or the remaining or elapsed time."""
         if self.started is None:
             return "opening"
         if self.summary:
@@ -82,14 +82,14 @@ class PhaseProgress:
 
     @property
     def speed(self) -> str:
-        """The rate in the last second; once the phase has ended, its overall rate."""
+        """The rate in the last interval; once the phase has ended, the rate of the whole phase."""
         if self.summary:
             return units.format_rate(self.summary.throughput)
         return units.format_rate(self.rates[-1]) if self.rates else ""
 
     @property
     def spark(self) -> str:
-        """A sparkline of the rates in the last few seconds."""
+        """A sparkline of the rates in the last few intervals."""
         return units.draw_sparkline(self.rates[-SPARK_WIDTH:], SPARK_WIDTH)
 
     def finish(self, summary: Summary) -> None:

@@ -44,7 +44,7 @@ SHORT_SECONDS = 60.0
 
 
 def preflight(plan: Plan) -> None:
-    """Checks every variant with the engine, and every system that the lab starts, before the first trial.
+    """Checks the variants with the engine, and every system that the lab starts, before the first trial.
 
     Raises LoadstoneError with all errors.
     """
@@ -156,7 +156,7 @@ def check_reachable(store: str, host: str, port: int) -> None:
 
 
 def check_start(variant: Variant, start: StartRequest) -> None:
-    """Checks that a system can be started: the user is not running it, its programs exist, and its port is free."""
+    """Checks that a system can be started: the user is not running it, Java exists if needed, and its port is free."""
     running = RunningSystem(start.system)
     known = running.load_state
     refuse_taken(running)

@@ -61,7 +61,8 @@ class ExperimentRun:
         return self.attempts.done
 
     def go(self) -> str:
-        """Runs every missing trial; returns the reason why it stopped. Raises LoadstoneError if it cannot continue."""
+        """Runs every missing trial; returns the reason why the run stopped. Raises LoadstoneError if it cannot
+        continue."""
         self.attempts.restore(self.retry_failed)
         repeats = self.experiment.repeats
         planned = set(self.folder.blocks)
@@ -170,7 +171,8 @@ class ExperimentRun:
         return STOPS[reason] + (f", but {lacking} of {variants} {have} no figure" if lacking else "")
 
     def samples(self) -> list[tuple[VariantKey, float, list[float]]]:
-        """For each variant: the required width of the interval as a share of the figure, and each repeat's figure.
+        """For each variant and each figure that decides when there are enough repeats: the variant, the required width
+        of the interval as a share of the figure, and the figure in each repeat.
 
         Lower bounds are excluded: an interval of lower bounds would look narrow, although the true width is unknown.
         """

@@ -38,7 +38,7 @@ class SearchRun(ExperimentRun):
     reported: set[VariantKey] = field(default_factory=set)
 
     def go(self) -> str:
-        """Runs trials until all searches are finished. Raises LoadstoneError if it cannot continue."""
+        """Runs trials until all searches are finished. Raises LoadstoneError if the run cannot continue."""
         results = self.folder.load_results()
         progress = RunProgress(
             self.folder.name, self._expected(results), len(results.trials), self.seconds_each, rough=True

@@ -81,8 +81,8 @@ class SeriesBuilder:
 def add_pauses(series: Series, began_unix_ns: int, pauses: Iterable[tuple[int, int]]) -> Series:
     """Adds the pauses of garbage collectors to a series.
 
-    A pause is its end, ns since the epoch, and its length, ns; a pause that spans several intervals is divided among
-    them. `began_unix_ns` is the beginning of the measured window.
+    A pause consists of its end, ns since the epoch, and its length, ns; a pause that spans several intervals is divided
+    among them. `began_unix_ns` is the beginning of the measured window.
     """
     starts = [round(start * 1e9) for start in series.start_seconds]
     ends = [start + round(length * 1e9) for start, length in zip(starts, series.length_seconds, strict=True)]

@@ -111,7 +111,7 @@ class TrialServers:
             yield Note("not-steady", message, "load fewer records, or warm up for longer")
 
     def values(self) -> Iterator[Value]:
-        """The counters before and after the measured window, and the time to settle."""
+        """The counters before and after the measured window, the growth of totals, and the time to settle."""
         if self.waited is not None:
             yield Value("load.settle", self.waited.seconds * 1e9, "ns", 1)
         for prefix, counters in ((f"{FIGURES}before.", self.before), (FIGURES, self.after)):

@@ -356,7 +356,7 @@ class Conductor:
             complete = True
         finally:
             for name, spec in stages.after_failure if is_started and not complete else ():
-                # The first error is the one to report. The next trial tries again to remove the remaining files.
+                # Only the first error is reported. The next trial tries again to remove the remaining files.
                 with suppress(LoadstoneError):
                     phase.run(spec, name, None, files, self.display, self.fleet, 1, LEAVING_SECONDS, placement)
         return runs

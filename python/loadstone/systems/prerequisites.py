@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from loadstone.systems.base.running_system import RunningSystem
 
-# The environment variable with which the user names other jars for the engine.
+# The environment variable for the path of HBase's client jars, if the user provides the jars.
 VARIABLE = "LOADSTONE_HBASE"
 OWN = "hbase.lib="
 # The environment variable in which the engine finds the garbage collection logs: paths by server address, as JSON.
@@ -26,7 +26,7 @@ GC_LOGS = "LOADSTONE_GC_LOGS"
 
 
 def for_command(arguments: Sequence[str]) -> None:
-    """Downloads jars for a YCSB command line. If a download fails, the engine searches other places."""
+    """Downloads jars for a YCSB command line. If a download fails, the engine searches for the jars elsewhere."""
     stores = [word for word in arguments[1:4] if word.rstrip("0123456789") == "hbase"]
     if not stores or any(word.startswith(OWN) for word in arguments):
         return
@@ -51,7 +51,7 @@ def provide_table(arguments: Sequence[str]) -> None:
 
 
 def for_stores(stores: Iterable[str]) -> None:
-    """Downloads the jars of stores. Raises LoadstoneError if a download fails."""
+    """Downloads HBase's client jars if a store needs them and the user provides none. Raises LoadstoneError."""
     if not any(store.startswith("hbase") for store in stores) or os.environ.get(VARIABLE):
         return
     from loadstone.systems.hbase.jars import client_class_path
@@ -80,7 +80,7 @@ def create_load_table(arguments: Sequence[str]) -> str | None:
 
 
 def prepare_spec(spec: Mapping[str, Any]) -> str | None:
-    """Creates the table for a spec's store, if `loadstone systems up` started its servers."""
+    """Creates a missing table for a spec's store, if `loadstone systems up` started its servers; returns a message."""
     store, properties, work = spec["store"]["name"], spec["store"]["properties"], spec["work"]
     if store == "null" or not has_servers():
         return None
@@ -120,7 +120,7 @@ def name_gc_logs() -> None:
 def read_gc_logs(state: str) -> list[tuple[str, str]]:
     """The address and the garbage collection log of each running server of a system; none if its state is damaged.
 
-    Importing `base/state.py` would take longer than the engine takes to start.
+    The state is parsed here, because importing `base/state.py` takes longer than starting the engine.
     """
     import json
 
@@ -173,6 +173,6 @@ def systems_root() -> str:
 
 
 def reads_once(arguments: Sequence[str]) -> bool:
-    """Whether a properties file is a pipe, which only the engine may read, because it can be read only once."""
+    """Whether a properties file is not a regular file: only the engine may read a pipe, which can be read only once."""
     files = [after for option, after in pairwise(arguments) if option == "-P"]
     return any(not os.path.isfile(path) for path in files)

@@ -35,7 +35,7 @@ def public_names(name: str) -> list[str]:
 
 
 def estimate_start(store: str) -> StartEstimate:
-    """The time that the system of a store takes to start; for an unknown system, the default of the class `System`."""
+    """The time that the system of a store takes to start; without a known system, the default of `System`."""
     name = SERVED_BY.get(store)
     return System.start_estimate if name is None else load_system(name).start_estimate
 

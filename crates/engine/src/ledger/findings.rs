@@ -74,7 +74,7 @@ struct ReadCounts {
 
 #[derive(Debug, Default, Serialize)]
 struct Lost {
-    /// Number of missing acknowledged writes, including overwritten ones.
+    /// Number of missing acknowledged writes, including writes that later writes replaced.
     writes: u64,
     /// Number of missing acknowledged writes whose loss the store's guarantee allows when the process is killed.
     allowed: u64,
@@ -82,7 +82,7 @@ struct Lost {
     later: u64,
     /// Writes missing at the strongest readable level. As a stronger level exists, they are not necessarily lost.
     undecided: u64,
-    /// Number of loaded records with an empty field.
+    /// Number of records in which a loaded value is missing.
     loaded: u64,
     /// Age, at the time of the kill, of the oldest write that the guarantee allows to be lost, ms; `null` if no bound
     /// is stated, or if all losses are allowed.

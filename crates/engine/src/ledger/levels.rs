@@ -16,7 +16,7 @@ pub fn refuse_unread(message: String, unit: &str) -> EngineError {
     error.hint(format!("repair the store and repeat the command: it must read every {unit}"))
 }
 
-/// Converts an error from the store: except for a usage error, it means that the read-back proves nothing.
+/// Converts an error from the store: any error except a usage error means that the read-back proves nothing.
 pub fn store_error(error: EngineError) -> EngineError {
     if error.is_usage() { error } else { EngineError { kind: ErrorKind::Unread, ..error } }
 }

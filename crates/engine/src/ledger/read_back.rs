@@ -86,7 +86,8 @@ impl ReadBack<'_, Evidence<'_, Mapping>> {
         Ok(findings)
     }
 
-    /// Reads back at each level in `stores` that the servers can answer. The last level is the workload's own.
+    /// Reads back at the workload's own level, which is last in `stores`, and at the strongest level that the servers
+    /// can answer.
     async fn read_stores(mut self, stores: &[Opened]) -> Result<Findings, EngineError> {
         let (workload, evidence, histories) = (self.workload, self.evidence, self.workload.history_count());
         let operations =
@@ -209,7 +210,8 @@ impl ReadBack<'_, Evidence<'_, Mapping>> {
         };
         let names = self.workload.field_names().iter().enumerate();
         let values: Vec<FieldValue> = names.map(|(field, name)| classify(field, name)).collect();
-        // Either the load wrote every record (`--loaded`), or a loaded value in this record shows that it was loaded.
+        // Either the load wrote every record (`--loaded`), or a loaded value in this record shows that the load wrote
+        // the record.
         let loaded = self.loaded
             || values.iter().any(|value| matches!(value, FieldValue::Of(version) if version.phase == Phase::Load));
         for (field, &value) in values.iter().enumerate() {
@@ -300,7 +302,7 @@ async fn claim_range(
     }
 }
 
-/// Writes `row` until the record equals `before`; returns `false` if it never does.
+/// Writes `row` until the record equals `before`; returns `false` if it still differs after the last attempt.
 async fn restore_row(
     session: &mut VirtualSession,
     key: &[u8],

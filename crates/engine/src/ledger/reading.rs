@@ -31,7 +31,8 @@ pub struct FieldPlace {
     field: String,
     /// The index of the expected write; `null`: the loaded value.
     expected: Option<u64>,
-    /// The index of the write that was read; `null`: a loaded value, or a value that no write of the run made.
+    /// The index of the write that was read; `null`: no value, a loaded value, or a value that no write of the run
+    /// made.
     #[serde(rename = "shown")]
     actual: Option<u64>,
     /// The value that was read: `write`, `loaded`, `nothing`, `another run`, `unreadable` or `counter`.
@@ -107,9 +108,9 @@ pub struct RecordsReading {
     pub first: Vec<FieldPlace>,
     /// The first value that no write of the run wrote.
     pub first_wrong: Option<FieldPlace>,
-    /// Number of loaded records with an empty field.
+    /// Number of records in which a loaded value is missing.
     pub loaded: u64,
-    /// Whether the current record is a loaded record with an empty field.
+    /// Whether a loaded value is missing in the current record.
     unloaded: bool,
 }
 

@@ -38,12 +38,12 @@ pub struct RowsPass<T> {
     /// The states of the partitions.
     pub states: T,
     pub reading: RecordsReading,
-    /// Absent if no value can be damaged.
+    /// The outcome of the planted faults; absent if no value can be damaged.
     pub proof: Option<Proof>,
 }
 
 impl RowRun<'_, Evidence<'_, Mapping>> {
-    /// Visits the writes that were sent, in their order: index, operation and state.
+    /// Visits the writes that were sent, in order, with the index, operation and state of each write.
     pub fn visit_writes(&self, mut visit: impl FnMut(u64, &StressOperation, WriteState)) {
         let mut operation = StressOperation::default();
         for (index, number) in self.work.list_writes(self.writes) {

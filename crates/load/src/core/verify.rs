@@ -34,7 +34,8 @@ impl CoreRun {
         true
     }
 
-    /// Whether every value read equals the value that its write wrote. A wrong version gives `false`.
+    /// Whether every value read equals the value that its write wrote; `false` if a version is wrong. A value of
+    /// another run counts as equal.
     #[cold]
     fn compare_row(&self, operation: &Operation, read: &Row) -> bool {
         let mut expected = Vec::new();
@@ -45,7 +46,7 @@ impl CoreRun {
                     self.expect_value(version, operation.record, &operation.key, field, &mut expected)
                         && expected == value
                 }
-                // If another run wrote the value, only the first half of the check is known.
+                // If another run wrote the value, only the first half of the check can be verified.
                 (Some(Origin::OtherRun(_)), Some(_)) => true,
                 _ => false,
             }

@@ -41,8 +41,8 @@ pub fn format_double(value: f64) -> String {
 fn shortest_digits(value: f64) -> (String, i32) {
     let fewest = format!("{value:e}");
     // Among all decimals with this number of digits, but at least two (4.9E-324 rather than 5.0E-324), Java takes the
-    // nearest. In a tie, it takes the even one, whereas Rust takes the upper one. At a power of two, the nearest may
-    // belong to another double.
+    // nearest. In a tie, Java takes the even decimal, whereas Rust takes the upper one. At a power of two, the nearest
+    // decimal may belong to another double.
     let digits = fewest.find('e').map_or(1, |end| end.saturating_sub(2).max(1));
     let nearest = format!("{value:.digits$e}");
     let text = if nearest.parse() == Ok(value) { nearest } else { fewest };

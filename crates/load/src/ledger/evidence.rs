@@ -64,7 +64,7 @@ struct SegmentTimes {
     exceptions: Vec<Excepted>,
     /// The number after the last write of the trial that this segment can have sent.
     end: u64,
-    /// The longest time that a write without an exception took, ns.
+    /// Upper bound on the duration of a write without an exception, ns; `u64::MAX` if there is no bound.
     slowest: u64,
 }
 
@@ -196,7 +196,7 @@ impl<'a, M: AsRef<[AtomicU64]>> Evidence<'a, M> {
         self.times.iter().all(|times| times.slowest < u64::MAX)
     }
 
-    /// The number after the last write whose state is known.
+    /// The number after the last write whose state is known, rounded up as in [`Ledger::end`].
     pub fn end(&self) -> u64 {
         self.ledgers.iter().map(Ledger::end).max().unwrap_or(0)
     }

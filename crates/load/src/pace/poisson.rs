@@ -28,7 +28,7 @@ pub(super) struct Poisson {
 /// The position of a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Block {
-    /// Number of units before the block, and its length.
+    /// Number of units before the block, and the block's length in units.
     before: u128,
     length: u64,
     /// The index at which the block's pattern starts.
@@ -123,8 +123,8 @@ impl Poisson {
         Block { before: chunk.before + u128::from(from), length: chunk.sums[at] - from, pattern }
     }
 
-    /// The time at which the operation at `index` arrives, in fractions of an operation. `last` is the block of the
-    /// caller's last lookup.
+    /// The time at which the operation at `index` arrives in the unit-rate process, in units of 2^−20. `last` is the
+    /// block of the caller's last lookup.
     #[inline]
     pub(super) fn due_units(&self, index: u64, last: &mut Option<(u64, Block)>) -> u128 {
         let number = index / BLOCK;

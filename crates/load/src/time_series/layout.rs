@@ -1,7 +1,7 @@
 //! The points of a workload, and the order in which they are written.
 //!
 //! A position is a place in the grid of all series at all time steps: step × number of series + place of the series.
-//! Every position is written once, in order. With sparsity, only some positions are written.
+//! Every position is written once, in order; with sparsity, some positions are omitted.
 //!
 //! Nothing in this module depends on the trial's seed: a run's seed differs from its load's, and the run must find the
 //! loaded points.

@@ -167,7 +167,7 @@ impl TimeUnit {
         })
     }
 
-    /// Number of timestamp units in one of these units.
+    /// The length of this unit, in the unit of timestamps.
     pub const fn timestamps(self) -> i64 {
         match self {
             Self::Milliseconds | Self::Seconds => 1,
@@ -260,7 +260,7 @@ impl TimeSeriesSpec {
         self.record_count().min(self.points_loaded().unwrap_or(u64::MAX))
     }
 
-    /// Number of time steps that are shuffled together.
+    /// Number of time steps that are shuffled together; 0 if the order of time steps is not random.
     pub(super) fn shuffle_window(&self, series: u64) -> u64 {
         if self.random_time_order { self.record_count() / series + 1 } else { 0 }
     }

@@ -15,9 +15,9 @@ pub enum FsErrorKind {
     AlreadyExists,
     /// The action is not allowed, because of permissions or a read-only file system.
     Forbidden,
-    /// The device or the quota is full.
+    /// The device is full, a quota is exhausted, or the file is too large.
     NoSpace,
-    /// The file system does not support this.
+    /// The file system does not support the action.
     Unsupported,
     /// The request is not valid.
     Invalid,
@@ -47,7 +47,7 @@ pub struct FsError {
     pub offset: Option<u64>,
     /// The file system's own message.
     pub message: String,
-    /// A remedy, if there is a known remedy.
+    /// A remedy, if known.
     pub hint: Option<String>,
 }
 

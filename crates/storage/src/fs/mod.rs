@@ -19,9 +19,10 @@ pub use location::{Location, Scheme};
 /// The settings with which a file is created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CreateOptions {
-    /// Number of copies that the file system stores; `None`: its default. File systems without replication refuse it.
+    /// Number of copies that the file system stores; `None`: the file system's default. Local file systems refuse more
+    /// than one copy.
     pub replication: Option<u32>,
-    /// Size of the file system's blocks, in bytes; `None`: its default.
+    /// Size of the file's blocks, in bytes; `None`: the file system's default.
     pub block_bytes: Option<u64>,
     /// Whether an existing file is replaced; otherwise it causes an error.
     pub overwrite: bool,
@@ -127,7 +128,7 @@ pub trait FileSystem: Send + Sync {
     /// Opens a file for reading.
     fn open(&self, path: &str, options: OpenOptions) -> impl Future<Output = Result<Self::Reader, FsError>> + Send;
 
-    /// Returns the metadata of a file or directory; fails with [`ErrorKind::NotFound`] if it does not exist.
+    /// Returns the metadata of a file or directory; fails with [`FsErrorKind::NotFound`] if it does not exist.
     fn read_stat(&self, path: &str) -> impl Future<Output = Result<FileStat, FsError>> + Send;
 
     /// Returns the entries of a directory, sorted by path. Symbolic links are followed.
@@ -224,8 +225,8 @@ pub trait Writer: Send + Sized + std::fmt::Debug {
     /// Waits until the device has all written bytes (fsync, hsync).
     fn sync(&mut self) -> impl Future<Output = Result<(), FsError>> + Send;
 
-    /// Completes the file, so that closing it loses nothing. After an [`ErrorKind::Rewound`] error, the writer is still
-    /// open.
+    /// Completes the file, so that closing it loses nothing. After an [`FsErrorKind::Rewound`] error, the writer is
+    /// still open.
     fn complete_file(&mut self) -> impl Future<Output = Result<(), FsError>> + Send {
         std::future::ready(Ok(()))
     }

@@ -79,7 +79,7 @@ struct Group<'a> {
     /// The start of `rows` in the chunk.
     at: usize,
     entries: &'a mut [u128],
-    /// The range of the chunk's entries that belong to rows that are kept.
+    /// The range of the chunk's entries whose rows are kept.
     list: &'a mut Range<usize>,
 }
 
@@ -106,7 +106,8 @@ impl Chunk {
 
     /// Reads these pieces, which must fit in memory, and sorts each group of pieces into a separate list. There are
     /// several workers per processor, so that one worker reads while another sorts. If several segments read the same
-    /// pieces, each segment keeps only its own rows. Returns the checksum of the rows.
+    /// pieces, each segment keeps only its own rows. Returns the checksum of the rows; with `own`, of the pieces that
+    /// `own` counts.
     pub fn fill_chunk(
         &mut self,
         pieces: &[Piece],
@@ -221,7 +222,7 @@ pub struct Sorted<'a> {
 }
 
 impl Sorted<'_> {
-    /// Passes on the places of the rows in these ranges, in sorted order and in batches.
+    /// Passes the places of the rows in these ranges to `take`, in sorted order and in batches.
     fn sort_group(
         &self,
         ranges: &[Range<usize>],

@@ -40,7 +40,7 @@ pub trait Files: Send + Sync {
     fn make_directory(&self, path: &str) -> Result<(), SortError>;
     /// Renames a file or directory; the new name must not exist.
     fn rename_file(&self, from: &str, to: &str) -> Result<(), SortError>;
-    /// Removes a directory and its contents, if it exists.
+    /// Removes a file, or a directory and its contents, if it exists.
     fn remove_file(&self, path: &str) -> Result<(), SortError>;
     /// Makes the entries of a directory durable.
     fn sync_directory(&self, path: &str) -> Result<(), SortError>;

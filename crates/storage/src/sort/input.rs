@@ -63,7 +63,7 @@ pub const DIFFERS: &str = "it differs from the row that TeraGen generates";
 /// The mark of a complete output (`FileOutputCommitter.SUCCEEDED_FILE_NAME`).
 pub const SUCCESS: &str = "_SUCCESS";
 
-/// The number of a part and the prefix before it: 7 and `part-r-` for `part-r-00007`.
+/// The prefix of a part's file name, and the part's number: `part-r-` and 7 for `part-r-00007`; `None` for other names.
 fn parse_number(path: &str) -> Option<(&str, u64)> {
     let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
     let digits = name.strip_prefix("part-")?.rsplit('-').next()?;

@@ -18,7 +18,7 @@ const HDFS_BLOCKS: u64 = 4;
 const UNIT: u64 = ALIGNED_ROWS * ROW_BYTES as u64;
 /// Maximum block size: larger blocks were not faster.
 const BLOCK_MAX: u64 = 40 * UNIT;
-/// Maximum block size for reading runs, of which there are many: reads are still long, but touch less new memory.
+/// Maximum block size for reading runs. There are many runs, and blocks of [`BLOCK_MAX`] would touch more new memory.
 const RUN_BLOCK_MAX: u64 = 10 * UNIT;
 
 /// How a segment's memory is divided.

@@ -1,8 +1,8 @@
 //! TeraGen, TeraSort and TeraValidate in stages.
 //!
-//! Each stage consists of one call of [`task::Task::run`] for each of n segments. Segments exchange data only through
-//! files, and the caller is the barrier between stages. Chunks of rows are sorted in memory and written as runs, and
-//! the runs are merged into parts. If all rows fit into memory, the parts are written directly from memory.
+//! Each stage consists of one call of [`task::SortTask::run`] for each of n segments. Segments exchange data only
+//! through files, and the caller is the barrier between stages. Chunks of rows are sorted in memory and written as
+//! runs, and the runs are merged into parts. If all rows fit into memory, the parts are written directly from memory.
 
 pub mod checksum;
 pub mod chunk;
@@ -53,7 +53,7 @@ impl SortError {
         Self { message: message.into(), hint: None, usage: false, stopped: false, rewrite: false }
     }
 
-    /// An error in the usage.
+    /// A usage error.
     pub fn usage(message: impl Into<String>) -> Self {
         Self { usage: true, ..Self::new(message) }
     }

@@ -166,7 +166,7 @@ impl Scratch {
         self.remove_directory(files)
     }
 
-    /// Creates the contents of the directory. If the disk is full, the directory is removed.
+    /// Creates the contents of the directory. If that fails, for example on a full disk, the directory is removed.
     fn begin_job(&self, files: &dyn Files) -> Result<(), SortError> {
         let result = match files.has_file(&self.output) {
             // Since the check, another job has renamed its output and released the scratch directory.
@@ -226,7 +226,7 @@ impl Scratch {
         self.remove_directory(files)
     }
 
-    /// Removes the directory, unless it belongs to a different process that is running.
+    /// Removes the directory. Fails if it belongs to another process that may be running, or does not name its owner.
     pub fn abandon_directory(&self, files: &dyn Files, owner: &Owner) -> Result<(), SortError> {
         match self.holder(files)? {
             Holder::Process(other) if other.is_alive() && other != *owner => Err(self.owner_error(&other)),

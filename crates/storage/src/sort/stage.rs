@@ -62,7 +62,7 @@ impl SortTask<'_> {
         Ok(pieces.iter().map(Piece::room).sum::<usize>() <= self.sizes.whole)
     }
 
-    /// Number of bytes that all segments of a stage read and write; 0 for a stage that transfers little.
+    /// Number of bytes that a stage with a single segment reads and writes; 0 for a stage that transfers little.
     pub fn bytes_of(&self, stage: Stage) -> Result<u64, SortError> {
         let (passes, rows) = match stage {
             Stage::Prepare | Stage::Sample | Stage::Commit | Stage::Abandon => return Ok(0),

@@ -41,7 +41,7 @@ impl fmt::Display for RowFault {
     }
 }
 
-/// The number of faults, with a description of the first ones.
+/// The number of faults, with descriptions of the first faults.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Faults {
     /// The number of faults.

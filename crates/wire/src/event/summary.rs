@@ -118,8 +118,8 @@ pub struct Summary {
     pub sections: Sections,
 }
 
-/// The window is as long as the window of the longest segment. Outcomes are only appended;
-/// [`crate::merge_events::Merger`] adds the waits.
+/// The measured time is the longest measured time of any segment. Outcomes are only appended;
+/// [`crate::merge_events::Merger`] adds their histograms and the waits.
 impl Merge for Summary {
     fn merge(&mut self, other: Self) {
         self.start_unix_ns = self.start_unix_ns.min(other.start_unix_ns);

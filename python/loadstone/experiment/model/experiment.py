@@ -45,7 +45,7 @@ from loadstone.search.rule import CONFIRMATIONS
 DURATION_SECONDS = 10.0
 WARMUP_SECONDS = 2.0
 AT_MOST_FACTOR = 3
-# In units of the experiment's window: the longest warm-up that the pilot block can find, and the pilot's time after it.
+# In units of the experiment's window: the longest warm-up that the pilot block can find, and the time that follows it.
 PILOT_CAP, PILOT_WINDOWS = 1.5, 2.0
 
 

@@ -134,8 +134,8 @@ def write(value: Any) -> Any:
 
 
 def stage_metrics(stages: Sequence[Stage]) -> list[str]:
-    """The figures that are compared by default: the p99 of each stage except pauses, starting with the highest rate;
-    then throughput.
+    """The figures that are compared by default: the p99 of each stage except pauses, with the stage with the highest
+    rate first; then throughput.
 
     A rate that varies between points counts as the highest rate.
     """

@@ -12,7 +12,7 @@ from loadstone.experiment.model.values import Boolean, Count, FilePart, Fresh, P
 OVER = {"hbase": "hdfs"}
 # The keys of `attach` that are commands.
 ATTACH_COMMANDS = ("status", "restart", "kill", "fresh", "stop", "pause", "resume", "cut", "uncut", "verify")
-# The commands that each fault needs: the first injects it, the second lifts it, the third verifies it.
+# The commands that each fault needs: to inject it, to lift it, and to verify its effect.
 ATTACH_FAULTS = {
     "kill": ("kill", "restart", "verify"),
     "stop": ("stop", "restart", "verify"),

@@ -40,7 +40,7 @@ PROBES_LEAST = 3
 
 
 def estimate_seconds(plan: Plan) -> tuple[float, float]:
-    """The duration of the run, s: for a fast system and the fewest repeats, and for a slow system and the most."""
+    """The duration of the run, s: for a fast system with the fewest repeats, and for a slow system with the most."""
     repeats = plan.experiment.repeats
     least, most = repeats.at_least, repeats.at_most or repeats.at_least
     if (rule := rule_of(plan)) is not None:
@@ -49,7 +49,8 @@ def estimate_seconds(plan: Plan) -> tuple[float, float]:
 
 
 def trial_seconds(plan: Plan) -> float:
-    """The duration of a trial with its share of loads and starts, s: the geometric mean of both estimates."""
+    """The duration of a trial with its share of loads and starts, s: the geometric mean of the two estimates of
+    `plan_seconds`."""
     repeats = plan.experiment.repeats.at_least
     return math.sqrt(math.prod(plan_seconds(plan, repeats, slow) for slow in (0, 1))) / (repeats * len(plan.variants))
 
@@ -149,7 +150,7 @@ def order_trials(plan: Plan, repeats: int) -> Iterator[Variant]:
 
 
 def group_searches(plan: Plan) -> Iterator[list[Variant]]:
-    """The variants of the searches that run concurrently, in the order of the run."""
+    """The variants in groups whose searches run concurrently, in the order in which the groups run."""
     remaining, measure = list(plan.variants), plan.experiment.measure
     while remaining:
         chosen = share_servers(remaining, (measure.warmup or 0.0) + (measure.duration or 0.0))
@@ -163,8 +164,8 @@ def systems_of(variant: Variant) -> tuple[StartRequest, ...]:
 
 
 def share_servers(variants: Sequence[Variant], trial_seconds: float) -> list[int]:
-    """The indexes of the variants that a search runs concurrently: those with the servers of the first variant, or all
-    variants if starting servers takes no longer than a trial."""
+    """The indexes of the variants whose searches run concurrently: the variants with the servers of the first variant,
+    or all variants if starting servers takes no longer than a trial."""
     requests = [systems_of(variant) for variant in variants]
     start_s = max(sum(start_seconds(start.system, 1) for start in systems) for systems in requests)
     return [at for at, systems in enumerate(requests) if start_s <= trial_seconds or systems == requests[0]]
@@ -217,7 +218,7 @@ def load_seconds(variant: Variant, data: Data, slow: int) -> float:
 
 
 def estimate_space(plan: Plan) -> int:
-    """The bytes that must be free in the directory: for a trial's largest data set, and for copied originals."""
+    """The bytes that must be free in the directory: for the largest data set of a trial, and for originals to copy."""
     largest = max((variant.data.size for variant in plan.variants), default=0)
     created = max((variant.data.created_bytes for variant in plan.variants), default=0)
     copied = filter(is_copied, plan.variants) if plan.experiment.load.reuse else ()

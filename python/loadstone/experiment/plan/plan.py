@@ -82,7 +82,7 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class PlannedTrial:
-    """A planned trial."""
+    """A trial of the plan: one variant in one block."""
 
     # The name of the trial, which is unique in the run and safe as a file name.
     trial: str

@@ -21,7 +21,7 @@ class StartRequest:
 
     system: str
     nodes: int
-    # These are only the explicit settings; all other settings have defaults.
+    # Only the explicit settings; all other settings have their defaults.
     settings: Mapping[str, str]
     # Commands to run before the system starts, and after it has stopped.
     before: tuple[str, ...] = ()

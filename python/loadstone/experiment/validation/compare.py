@@ -92,7 +92,7 @@ COMMAND_TEXTS = ("work.run", "work.prepare")
 
 
 def guarantees_by_dimension(context: Context) -> dict[str, tuple[str, ...]]:
-    """The guarantees and groups of facts that each dimension sets; other dimensions are omitted."""
+    """The guarantees and groups of facts that each dimension sets; dimensions that set none are omitted."""
     guarantees: dict[str, dict[str, None]] = {}
     for entry in context.list_templates():
         sets = GROUPS.get(str(entry.path[0]), ())

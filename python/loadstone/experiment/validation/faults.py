@@ -249,7 +249,8 @@ def faults_of_systems(context: Context, path: Path, fault: FaultKeys) -> set[tup
 def check_window(context: Context, path: Path, fault: FaultKeys, kinds: set[str]) -> tuple[float, float]:
     """Checks that the fault, the restart of its servers and the hold time of the recovery fit into the window.
 
-    Returns the earliest start and the latest end of the fault, in seconds.
+    Also checks that the time before the fault suffices to estimate the noise. Returns the earliest start and the latest
+    end of the fault, including the restart, in seconds.
     """
     duration_s = context.experiment.measure.duration or 0.0
     first = getattr(fault.at, "from")
@@ -271,7 +272,7 @@ def check_window(context: Context, path: Path, fault: FaultKeys, kinds: set[str]
         )
         hint = f"set `measure.duration` to {format_seconds(needed_s)} or more, or an earlier `at.to`"
         context.add_mistake((*path, "at"), f"{message}, but the window is {format_seconds(duration_s)}", hint)
-    # The number of windows before the fault that are needed to estimate the noise.
+    # The number of windows that are needed before the fault to estimate the noise.
     windows = {**DEFAULTS[UNSTEADY], **context.experiment.checks.get(UNSTEADY, {})}["windows"]
     for window_s, least in ((recovered.window, ""), (shortest_window(context, recovered.window), LEAST)):
         windows_s = round(windows * window_s, 6)

@@ -168,7 +168,8 @@ def with_names(vary: Vary, dimension: str, names: tuple[str, ...]) -> Vary:
 
 
 def check_include(context: Context, vary: Vary) -> bool:
-    """Checks that additional points are new, and that each names exactly the dimensions; returns whether each does."""
+    """Checks that additional points are new, and that each has a value for exactly the dimensions; returns whether all
+    have."""
     dimensions = distinct_values(vary.model_copy(update={"include": ()})) or distinct_values(vary)
     crossed = list_points(vary.model_copy(update={"include": ()})) if vary.include else []
     complete = True

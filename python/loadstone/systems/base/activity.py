@@ -20,18 +20,18 @@ TIME = re.compile(rb"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)[.,](\d{3})|(\d\d \w{3
 ANY = re.compile(b"")
 # Only this number of bytes at the end of a log is read.
 READ_BYTES = 16 << 20
-# The minimum number of gaps from which a period is computed.
+# The minimum number of gaps between starts from which a period is computed.
 GAPS_MIN = 2
-# Starts of an activity that are closer together than this count as one start.
+# Gaps between starts that are shorter than this do not count towards the period.
 TOGETHER_S = 1.0
 PERIOD = "_period_seconds"
 
 
 def activity_figures(logs: Iterable[tuple[Path, float]], marks: Mapping[str, str]) -> dict[str, float]:
-    """How often each activity has started since its server started, and the median time between consecutive starts.
+    """The number of starts of each activity since the servers started, and the median time between consecutive starts.
 
-    `logs` are the servers' logs and start times, s since the epoch. `marks` are regular expressions
-    for the first line of each activity, keyed by its name. The results have names such as `checkpoints` and
+    `logs` are the servers' logs and start times, s since the epoch. `marks` are regular expressions for the first log
+    line of each activity, keyed by activity. The results have names such as `checkpoints` and
     `checkpoint_period_seconds`. If the beginning of a log is missing, there is no count, only a period.
     """
     activity: dict[str, float] = {}
@@ -39,7 +39,7 @@ def activity_figures(logs: Iterable[tuple[Path, float]], marks: Mapping[str, str
     known = all(whole or next(list_times(lines, ANY, since), since) < since for lines, whole, since in tails)
     for name, mark in marks.items():
         pattern = re.compile(mark.encode())
-        # Skips only leading lines: a clock that is set back later does not invalidate earlier lines.
+        # Skips only leading lines: if the clock was set back, later lines count, even with times before `since`.
         times_by_log = [list(dropwhile(since.__gt__, list_times(lines, pattern, since))) for lines, _, since in tails]
         if known:
             activity[plural_name(name)] = sum(map(len, times_by_log))
@@ -69,7 +69,8 @@ def read_tail(log: Path, most: int, since: int = 0) -> bytes:
 def list_times(lines: Iterable[bytes], pattern: re.Pattern[bytes], since: float) -> Iterator[float]:
     """The times of the matching lines, s since the epoch.
 
-    If the local time is ambiguous, because the clock passes through an hour twice, yields the time not before `since`.
+    If the local time is ambiguous, because the clock passes through an hour twice, yields the first of the two times
+    that is not before `since`.
     """
     for line in lines:
         if pattern.search(line) and (match := TIME.search(line)) and (at := time_of(match)):

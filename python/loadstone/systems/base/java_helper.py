@@ -17,11 +17,11 @@ ENDING_S = 2.0
 
 
 class ResidentError(Exception):
-    """The program exited instead of answering; the message is the end of its output."""
+    """The program exited instead of answering; the message is the last line of its error output, or its status."""
 
 
 class SilentError(ResidentError):
-    """The program did not answer in time, and was killed."""
+    """The program did not answer in time, and was stopped."""
 
 
 class Resident:

@@ -23,11 +23,11 @@ HINT = f"install Java {OLDEST} or newer (apt-get install openjdk-{OLDEST}-jre-he
 # `[12.5s][info][gc] GC(7) Pause Young (Normal) (G1 Evacuation Pause) 24M->1M(64M) 0.998ms`. Finer log levels also
 # write a similar line without a time at its end when a pause starts.
 PAUSE = re.compile(rb"\bGC\(\d+\) Pause [^\n]* (\d+)\.(\d{3})ms\r?$")
-# The wall-clock time at which such a line was written: `[2026-11-28T17:00:00.123+0000]`.
+# The wall-clock time at which the line of a pause was written: `[2026-11-28T17:00:00.123+0000]`.
 WRITTEN = re.compile(rb"^\[(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d{4})\]")
-# The heap in use before and after, and the size of the heap: `24M->1M(64M)`.
+# The heap in use before and after a pause, and the size of the heap: `24M->1M(64M)`.
 LEFT = re.compile(rb"GC\(\d+\) Pause [^\n]* \d+M->(\d+)M\(\d+M\) [\d.]+ms\n")
-# Enough bytes at the end of a log to contain at least one such line.
+# Enough bytes at the end of a log to contain at least one line of a pause.
 TAIL_BYTES = 1 << 16
 
 

@@ -138,7 +138,7 @@ def open_sink(root: Path, node: int) -> None:
 
 
 def close_sink(root: Path, node: int) -> tuple[str, ...]:
-    """The command that removes the interface and its routes, if it exists."""
+    """The command that removes the sink and its routes, if the sink exists."""
     ip, name = " ".join(["ip", *enter_node(root, node)]), sink_name(root, node)
     return ("sh", "-c", f"! {ip} link show {name} >/dev/null 2>&1 || {ip} link del {name}")
 

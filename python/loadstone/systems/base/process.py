@@ -34,7 +34,7 @@ _children: dict[int, subprocess.Popen[bytes]] = {}
 
 
 def read_process(pid: int) -> observed.ProcessCounters | None:
-    """A running or paused process; None if it does not exist, or has exited but not been reaped."""
+    """The counters of a running or paused process; None if it does not exist, or has exited but not been reaped."""
     child = _children.get(pid)
     if child is not None:
         child.poll()

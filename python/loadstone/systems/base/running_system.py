@@ -23,7 +23,7 @@ from loadstone.systems.base.state import State
 from loadstone.systems.base.system import Place, Server, ServerProcess, System, SystemPlan, SystemsError
 from loadstone.systems.prerequisites import systems_root
 
-# Separates a system from the name of one of its instances: `redis@second`.
+# Separates the name of a system from the name of one of its instances: `redis@second`.
 AT = "@"
 INSTANCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,30}")
 # The time that an unrecorded server may take to exit, because the server's own time limit is unknown.
@@ -40,7 +40,7 @@ class ServerState(StrEnum):
 
 
 def all_running() -> list[RunningSystem]:
-    """Every system that was started and has not been taken down."""
+    """Every system that is up or has kept data."""
     files = sorted(Path(systems_root()).glob(f"*/{state.FILE}"))
     return [RunningSystem(path.parent.name) for path in files if path.parent.name.partition(AT)[0] in registry.SYSTEMS]
 
@@ -79,7 +79,7 @@ class RunningSystem:
         self.start(self.plan_for(nodes, settings or {}, file_system_bytes, isolated=isolated), say, owner=owner)
 
     def start(self, plan: SystemPlan, say: Say = say_nothing, *, owner: str = "") -> None:
-        """Starts a complete plan in the same way as `up`. Raises LoadstoneError."""
+        """Starts the system in the same way as `up`, with a complete plan. Raises LoadstoneError."""
         with self._hold_lock(say):
             self._undo_recorded(say)
             before = self.load_state
@@ -180,7 +180,7 @@ class RunningSystem:
         process.end_processes(self._select_processes(server), 0)
 
     def pause(self, server: str | None = None) -> None:
-        """Pauses a server, or all servers (SIGSTOP): it keeps its connections but does not answer."""
+        """Pauses a server, or all servers (SIGSTOP): a paused server keeps its connections but does not answer."""
         self._signal_servers(signal.SIGSTOP, server)
 
     def resume(self, server: str | None = None) -> None:
@@ -241,7 +241,7 @@ class RunningSystem:
             undo.carry_out(step)
 
     def restart(self, server: str | None = None, say: Say = say_nothing) -> None:
-        """Stops a server, or all servers if none is named, and starts it again on its existing data."""
+        """Restarts a server, or all servers if none is named, on the existing data."""
         with self._hold_lock(say):
             self._undo_recorded(say)
             known = self._require_state()
@@ -360,7 +360,7 @@ class RunningSystem:
         return replace(server, argv=argv, environment=environment, user=None)
 
     def _prepare_nodes(self, plan: SystemPlan) -> None:
-        """Creates the network and mounts the file system of each node, if it has one. Raises SystemsError."""
+        """Creates the nodes' networks and mounts their file systems, if the plan has any. Raises SystemsError."""
         if plan.network:
             networks.create_networks(self.place.root, plan.nodes)
         if not plan.file_system_bytes:

@@ -18,7 +18,7 @@ FILE = "state.json"
 
 @dataclass(frozen=True)
 class StartedServer:
-    """A server that was started."""
+    """A server that was started, with the information needed to stop it."""
 
     process: ServerProcess
     # Later stages are stopped first.
@@ -26,7 +26,7 @@ class StartedServer:
     patience_s: float
     stop: signal.Signals = signal.SIGTERM
     gc_log: str | None = None
-    # Whether it has become ready since it was started.
+    # Whether the server has become ready since its start.
     ready: bool = False
 
 

@@ -90,7 +90,7 @@ class Server:
     # The working directory of the server, created if missing.
     directory: Path
     environment: Mapping[str, str] = field(default_factory=dict)
-    # The user to run as if Loadstone runs as root: PostgreSQL refuses to run as root.
+    # The user that runs the server if Loadstone runs as root: PostgreSQL refuses to run as root.
     user: str | None = None
     # The signal for an orderly shutdown. (On SIGTERM, PostgreSQL waits for its clients.)
     stop: signal.Signals = signal.SIGTERM
@@ -179,7 +179,7 @@ class System(ABC):
     def node_directories(self, plan: SystemPlan) -> Sequence[str]:
         """The names of the nodes' directories in `place.data`, which are the servers' names.
 
-        Each can be a file system (`file_system_bytes`). Empty if servers share directories or write elsewhere.
+        Each can be a mount point (`file_system_bytes`). Empty if servers share directories or write elsewhere.
         """
         return ()
 
@@ -251,8 +251,8 @@ class System(ABC):
         return None
 
     def clear_outside(self, place: Place) -> None:  # noqa: B027
-        """Removes the files that its servers left outside `place.data`, after they have exited; `down` then removes
-        `place.data` itself.
+        """Removes the files that the servers, which have exited, left outside `place.data`; `down` then removes
+        `place.data`.
 
-        It must do no harm if the configuration is missing or incomplete.
+        Must do no harm if the configuration is missing or incomplete.
         """

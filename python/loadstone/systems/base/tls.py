@@ -1,4 +1,4 @@
-"""Certificates for servers that encrypt clients' connections; the engine creates them once for a system's data."""
+"""Certificates for servers that encrypt clients' connections; the engine creates them once per system."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FILES = ("ca.pem", "server.pem", "server.key", "client.pem", "client.key")
 
 def is_requested(plan: SystemPlan) -> bool:
     """Whether clients' connections are encrypted. Raises SystemsError for a value that is neither yes nor no."""
-    # A system that an earlier version started has no such setting.
+    # The plan of a system that an earlier version of Loadstone started may lack this setting.
     return SETTING.name in plan.settings and read_truth(plan, SETTING.name)
 
 

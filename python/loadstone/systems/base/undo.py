@@ -33,7 +33,8 @@ ATTEMPTS = 50
 class Step:
     """One step.
 
-    `resume` resumes the server `target`. `unmount` unmounts its directory `text`, if that file system has stopped.
+    `resume` resumes the server `target`. `unmount` unmounts the directory `text` of the server `target`, if the
+    file system in it has stopped.
     `remove` removes the file `target`. `leave_group` moves the processes of the control group `target` to the group
     `text`, and removes `target`. `run` runs `command`.
     """

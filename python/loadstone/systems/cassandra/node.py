@@ -150,7 +150,7 @@ def node_settings(place: Place, plan: SystemPlan, node: int) -> dict[str, Any]:
         "auto_bootstrap": False,
         "partitioner": "org.apache.cassandra.dht.Murmur3Partitioner",
         "endpoint_snitch": "SimpleSnitch",
-        # All nodes are seeds: any other node exits if it starts before the seed, or alone after a crash.
+        # All nodes are seeds: a node that is not a seed exits if it starts before the seeds, or alone after a crash.
         "seed_provider": [
             {"class_name": "org.apache.cassandra.locator.SimpleSeedProvider", "parameters": [{"seeds": seeds}]}
         ],
@@ -216,14 +216,14 @@ def write_keystore(place: Place, plan: SystemPlan) -> None:
 
 
 def write_pkcs12(files: Path, hosts: Sequence[str]) -> None:
-    """Creates a PKCS#12 keystore, whose self-signed certificate is also the CA of clients, unless it exists."""
+    """Creates a PKCS#12 keystore, unless it exists; clients trust its self-signed certificate as their CA."""
     if (files / "ca.pem").exists():
         return
     files.mkdir(parents=True, exist_ok=True)
     keystore = files / "node.p12"
     keystore.unlink(missing_ok=True)
     names = ",".join(["dns:localhost", *(f"ip:{host}" for host in hosts)])
-    # The password protects nothing, because cassandra.yaml contains it: the file is for its owner only.
+    # The password protects nothing, because cassandra.yaml contains it, so only the owner may read the keystore.
     access = ["-alias", "node", "-keystore", str(keystore), "-storetype", "PKCS12", "-storepass", KEYSTORE_PASSWORD]
     create = ["-genkeypair", "-keyalg", "EC", "-groupname", "secp256r1", "-dname", "CN=cassandra", "-validity", "3650"]
     export = ["-exportcert", "-rfc", "-file", str(files / "ca.pem")]

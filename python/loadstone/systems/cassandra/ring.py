@@ -66,7 +66,7 @@ def list_of_cell(value: object) -> list[object]:
 
 
 def count_alive(cql: Cql, nodes: int) -> int | None:
-    """The number of nodes that a node considers alive."""
+    """The number of nodes that a node considers alive; None if it is unknown."""
     try:
         cql.run_query(EVERYWHERE, "ALL")
     except UnreachableError:
@@ -119,7 +119,7 @@ def missing_readiness(plan: SystemPlan, nodes: list[int]) -> str | None:
 
 
 def nodes_up(plan: SystemPlan, views: Mapping[int, RingView]) -> int:
-    """The number of nodes that answer and that all other answering nodes consider alive."""
+    """The minimum number of nodes that an answering node considers alive, at most the number of answering nodes."""
     counts = [len(views) if view.alive is None else min(view.alive, len(views)) for view in views.values()]
     return min(counts, default=0)
 
@@ -131,7 +131,7 @@ def schema_version(cql: Cql) -> str:
 
 
 def await_schema_agreement(plan: SystemPlan, within_s: float) -> None:
-    """Waits until all nodes that answer in time have the same schema. Raises SystemsError if this takes longer.
+    """Waits until all nodes that answer in time have the same schema. Raises SystemsError after `within_s`.
 
     A busy node may take seconds to answer. Without the wait, its first requests could name a table unknown to it.
     """

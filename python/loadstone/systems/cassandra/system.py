@@ -1,4 +1,4 @@
-"""Cassandra, with up to nine nodes on separate loopback addresses."""
+"""Cassandra, with up to nine nodes, each on a separate address."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SETTINGS = "SELECT name, value FROM system_views.settings"
 KEYSPACES = "SELECT keyspace_name, durable_writes FROM system_schema.keyspaces"
 # The setting with the sync period, for each way of syncing the commit log.
 PERIOD_SETTINGS = {"periodic": "commitlog_sync_period", "group": "commitlog_sync_group_window"}
-# A node deletes a hint's file after the hint has been delivered.
+# A node deletes a file of hints after they have been delivered.
 HINTS = "SELECT files FROM system_views.pending_hints"
 POOLS = "SELECT pending_tasks, blocked_tasks_all_time FROM system_views.thread_pools"
 POOL_FIGURES = {"tasks_pending": "pending_tasks", "tasks_blocked_total": "blocked_tasks_all_time"}

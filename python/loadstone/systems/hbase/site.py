@@ -29,8 +29,8 @@ METRICS2 = "*.period=1\n"
 # The files from which region servers read the settings of HDFS.
 HDFS_FILES = ("core-site.xml", "hdfs-site.xml")
 STANDALONE, DISTRIBUTED = "standalone", "distributed"
-# The address of the master, which is part of HBase's server names. A region server is on the loopback address with its
-# number.
+# The address of the master, which is part of HBase's server names. Region server k listens
+# on 127.0.0.k.
 MASTER_HOST = "127.0.0.1"
 URI = re.compile(r"[a-z][a-z0-9+.-]*:/.*")
 # Properties with these prefixes are copied to the site files unchanged.
@@ -107,7 +107,7 @@ def site_properties(place: Place, plan: SystemPlan, where: tuple[str, str], numb
         "hbase.zookeeper.property.dataDir": str(place.data / "zookeeper"),
         # There is no limit, because each of ten thousand clients may have a connection.
         "hbase.zookeeper.property.maxClientCnxns": "0",
-        # A dead region server is detected after 10 s. The default is 90 s, which is longer than trials.
+        # A dead region server is detected after 10 s. The default is 90 s, which is longer than most trials.
         "zookeeper.session.timeout": "10000",
         # In a single JVM, no other server could detect a failure, but after a pause of 10 s, the JVM would shut itself
         # down, because its sessions would have expired.

@@ -38,9 +38,9 @@ class HBase(System):
         "compaction": r"HStore.*Completed (major )?compaction",
     }
     nodes = tuple(range(1, 10))
-    # Its data may be on HDFS, of which it uses a single instance.
+    # The data may be on HDFS, and all instances would use the same HDFS.
     has_instances = False
-    # The start may include HDFS, and the servers wait for each other.
+    # The start may include the start of HDFS, and the servers wait for each other.
     deadline_s = 300.0
     settings = (
         Setting("version", "2.6.1-hadoop3", "the version of HBase"),
@@ -93,7 +93,7 @@ class HBase(System):
             return None if zookeeper_serves(zookeeper_port(plan)) else "ZooKeeper does not answer"
         if (missing := missing_by_jmx(plan, servers)) is not None:
             return missing
-        # Checked last, because it starts a JVM.
+        # This is the last check, because it starts a JVM.
         try:
             serving = tables_of(place, plan).read_serving()
         except SystemsError as error:

@@ -30,7 +30,7 @@ ANSWER_S = 60.0
 SERVING_S = 30.0
 # Tables with thousands of regions take a long time.
 CREATE_S = 600.0
-# YCSB's formula spreads keys from user1000 to user9999; further keys would be duplicates.
+# YCSB's formula spreads keys from user1000 to user9999; further split keys would be duplicates.
 FIRST, LAST = 1000, 9999
 ADMINISTRATION = Resident()
 
@@ -142,7 +142,7 @@ def refusal_error(error: str, request: Sequence[str]) -> SystemsError:
 def compile_program(jars: Sequence[Path]) -> Path:
     """The directory with the Java program's class, which is compiled once. Raises SystemsError.
 
-    Running the source file directly would compile it on each call, which takes two seconds.
+    Running the source file directly would compile it at each start, which takes two seconds.
     """
     identity = "\n".join([SOURCE.read_text(), *map(str, jars)])
     digest = hashlib.sha256(identity.encode()).hexdigest()[:16]

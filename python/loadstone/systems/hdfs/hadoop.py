@@ -29,7 +29,7 @@ def read_bean(host: str, port: int, name: str) -> Mapping[str, Any] | None:
 
 
 def heap_bytes(host: str, port: int) -> int | None:
-    """The heap that a server uses; None if it does not answer."""
+    """The bytes of heap that a server uses; None if the server does not answer."""
     memory = read_bean(host, port, MEMORY)
     return int(memory["HeapMemoryUsage"]["used"]) if memory else None
 
@@ -84,5 +84,5 @@ def write_text(path: Path, text: str) -> None:
 
 
 def local_path(uri: str) -> Path:
-    """The path in a `file:` URI; escapes are not decoded, because servers do not decode them, either."""
+    """The path in a `file:` URI; escapes are not decoded, because data nodes and HBase do not decode them."""
     return Path(urllib.parse.urlsplit(uri).path)

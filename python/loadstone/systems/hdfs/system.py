@@ -21,7 +21,7 @@ HOST = "127.0.0.1"
 NAME_NODE = "name-node"
 # Packages that Java 17 closes, but that Hadoop 3.4 accesses.
 OPENED = jvm.open_packages("java.lang java.nio sun.nio.ch")
-# The distance between the first ports of two data nodes. Each has three ports: data, HTTP, IPC.
+# The distance between the first ports of consecutive data nodes. Each node has three ports: data, HTTP, IPC.
 PORTS_EACH = 10
 FORMAT_S = 120
 # The maximum wait of a trial for the removal of blocks. Data nodes receive the order with their heartbeats, once a
@@ -198,7 +198,7 @@ def class_path(version: str) -> list[Path]:
 
 
 def configuration_directory(place: Place) -> Path:
-    """The site files of the name node and of clients."""
+    """The directory with the site files of the name node and of clients."""
     return place.data / "conf"
 
 
@@ -260,7 +260,7 @@ def name_node_site(place: Place, plan: SystemPlan) -> dict[str, str]:
         # Every user may write.
         "dfs.permissions.enabled": "false",
         "dfs.namenode.datanode.registration.ip-hostname-check": "false",
-        # A dead data node is detected after 14 s. The default is ten minutes, which is longer than trials.
+        # A dead data node is detected after 14 s. The default is ten minutes, which is longer than most trials.
         "dfs.heartbeat.interval": "1",
         "dfs.namenode.heartbeat.recheck-interval": "2000",
         # With as many data nodes as copies, a lost node cannot be replaced, and appends would fail.

@@ -43,7 +43,7 @@ LIST = rf"\s*{STANDBY}(?:\s*,\s*{STANDBY})*\s*"
 STANDBYS = re.compile(rf"\s*(?:(?:(?:FIRST|ANY)\s+)?(\d+)\s*\(({LIST})\)\s*|({LIST}))", re.I)
 # The parameters in `node_parameters`.
 OF_NODE = frozenset({"listen_addresses", "port", "synchronous_standby_names"})
-# Whether a standby receives the primary's log and has written all that it was sent. The standby is asked, because
+# Whether a standby receives the primary's log and has written everything sent to it. The standby is asked, because
 # sessions that wait for a lost standby may occupy all connections of the primary.
 CAUGHT_UP = """
     SELECT 1 FROM pg_stat_wal_receiver WHERE status = 'streaming' AND (written_lsn < latest_end_lsn) IS NOT TRUE"""
@@ -164,7 +164,7 @@ class Postgres(System):
         return [server_name(plan, node) for node in range(1, plan.nodes + 1)]
 
     def plan_roles(self, plan: SystemPlan) -> Mapping[str, Sequence[str]]:
-        """A single server is a primary, too."""
+        """The primary; a single server counts as a primary."""
         return {PRIMARY: [server_name(plan, 1)]}
 
     def missing_readiness(self, place: Place, plan: SystemPlan, servers: Sequence[Server]) -> str | None:
@@ -239,9 +239,9 @@ class Postgres(System):
 
     def read_figures(self, place: Place, plan: SystemPlan) -> Mapping[str, float]:
         """The number of connections, the size, live rows and dead rows of the role's largest database, and the number
-        of connected standbys with the largest lag.
+        of connected standbys and their largest lag.
 
-        A command may use a different database from the stores.
+        Commands and stores may use different databases.
         """
         largest = """
             SELECT datname FROM pg_database JOIN pg_roles ON pg_roles.oid = datdba WHERE rolname = current_user
@@ -290,8 +290,8 @@ class Postgres(System):
         return {"layout": "jdbc", "fieldcount": str(work.get("field_count", 10))}
 
     def clear_outside(self, place: Place) -> None:
-        """Removes the files outside the data directory, which exist if the server's user cannot access the data
-        directory."""
+        """Removes the shared memory of killed servers, and the files outside the data directory, which exist if the
+        server's user cannot access the data directory."""
         for directory in place.data.iterdir() if place.data.is_dir() else ():
             cluster.remove_shared_memory(directory.resolve())
         outside_directories.remove_outside(place)

@@ -1,5 +1,5 @@
-"""Redis: one server, a primary with replicas, or a cluster, from Debian's package. Its settings have the same names as
-in redis.conf."""
+"""Redis: one server, a primary with replicas, or a cluster, from Debian's package. Most settings are named as in
+redis.conf."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class Redis(System):
         return [server_name(plan, node) for node in range(1, plan.nodes + 1)]
 
     def plan_roles(self, plan: SystemPlan) -> Mapping[str, Sequence[str]]:
-        """A single server is a primary, too."""
+        """The primary; a single server counts as a primary, and a cluster has none."""
         return {} if is_cluster(plan) else {PRIMARY: [server_name(plan, 1)]}
 
     def missing_readiness(self, place: Place, plan: SystemPlan, servers: Sequence[Server]) -> str | None:
@@ -225,7 +225,7 @@ class Redis(System):
 
     def read_figures(self, place: Place, plan: SystemPlan) -> Mapping[str, float]:
         """The total number of keys, bytes of memory, connections and evicted keys on all nodes to which clients write,
-        and the number of connected replicas with the largest lag."""
+        and the number of connected replicas and their largest lag."""
         figures: Counter[str] = Counter()
         try:
             for node in range(1, writable_nodes(plan) + 1):
@@ -257,7 +257,7 @@ class Redis(System):
 
 def is_cluster(plan: SystemPlan) -> bool:
     """Whether the nodes form a cluster. Raises SystemsError for a value that is neither yes nor no."""
-    # A system that an earlier version started has no such setting.
+    # The plan of a system that an earlier version of Loadstone started may lack this setting.
     return "cluster" in plan.settings and read_truth(plan, "cluster")
 
 
@@ -274,8 +274,8 @@ def client_port(plan: SystemPlan, node: int) -> int:
 
 
 def bus_port(plan: SystemPlan, node: int) -> int:
-    """A node's port for other nodes: 10,000 above the clients' port, as in Redis, or below it if that would exceed
-    65535."""
+    """A node's port for other nodes: 10,000 above the clients' port, as in Redis, or 10,000 below it if that would
+    exceed 65535."""
     port = client_port(plan, node)
     return port + 10_000 if port <= PORT_MAX - 10_000 else port - 10_000
 
@@ -315,8 +315,10 @@ def writable_nodes(plan: SystemPlan) -> int:
 
 
 def read_replication(plan: SystemPlan) -> dict[str, int]:
-    """The number of connected replicas, and the largest number of log bytes that a connected replica has not confirmed.
-    Replicas confirm once a second."""
+    """The number of connected replicas, and the number of log bytes not yet confirmed by the slowest of them.
+
+    Replicas confirm once a second.
+    """
     with connect_client(plan) as client:
         section = client.read_section("replication")
     # slave0:ip=127.0.0.1,port=6380,state=online,offset=14,lag=0
@@ -380,7 +382,7 @@ def find_server(place: Place, plan: SystemPlan) -> tuple[str, Mapping[str, str]]
         if executable is None:
             raise SystemsError(f"there is no program {named}", HINT)
         return str(Path(executable).absolute()), {}
-    # The server is a link to a program in redis-tools, which is not unpacked if that package is already installed.
+    # The server is a link to a program in redis-tools. If installed, redis-tools would be skipped as a dependency.
     root = debian.unpack_packages([PROGRAM, "redis-tools"], plan.settings["version"], place.cache)
     binary = str(root / "usr/bin" / PROGRAM)
     variables = {"LD_LIBRARY_PATH": debian.library_path(root)}
@@ -410,7 +412,7 @@ def render_configuration(place: Place, plan: SystemPlan, node: int = 1) -> str:
         "maxmemory": quote_value(plan.settings["maxmemory"]),
         "maxmemory-policy": quote_value(plan.settings["maxmemory-policy"]),
         "io-threads": str(read_whole_number(plan, "io-threads", 1)),
-        # Ten thousand clients may connect at the same time; the kernel limits this to net.core.somaxconn.
+        # Ten thousand clients may connect at the same time; the kernel limits the backlog to net.core.somaxconn.
         "tcp-backlog": "4096",
         "timeout": "0",
     }

@@ -15,8 +15,8 @@ const MS: u64 = 1_000_000;
 const SEED: u64 = 11;
 /// Largest error of a segment's clock.
 const SKEW: u64 = 250 * MS;
-/// The judge must also find the order of writes that are farther apart than this. It is the sum of the bound for slow
-/// writes, the bounds of ticks, late ticks and the clocks' skew.
+/// The judge must find the order of all writes that are farther apart than this, ns: the sum of the bound for slow
+/// writes, the interval of ticks, the delay of late ticks, and the clocks' skew.
 const APART: u64 = SLOW_NS[2] + 90 * MS + 2 * SKEW;
 const NUMBER: Option<u64> = Some(5);
 

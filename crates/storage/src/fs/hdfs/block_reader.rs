@@ -45,13 +45,13 @@ pub(super) struct BlockReader {
     /// Bytes per checksum.
     chunk: usize,
     sums: Checksums,
-    /// Bytes of the packet whose checksums have not been verified yet.
+    /// Number of bytes of the current packet that are still to be verified.
     packet: usize,
-    /// The size of the packet; the next packet probably has the same size.
+    /// The size of the current packet; the next packet probably has the same size.
     size: PacketSize,
     /// The heads of packets whose data is received into the caller's buffer.
     heads: Vec<u8>,
-    /// Received bytes that were verified but not returned.
+    /// Number of received bytes that were verified but not returned yet.
     ready: usize,
     /// Bytes of the first chunk that precede the requested offset.
     skip: usize,
@@ -73,7 +73,7 @@ struct Checksums {
     /// `None`: the block has no checksums.
     algorithm: Option<CrcAlgorithm>,
     bytes: Vec<u8>,
-    /// Number of bytes of checksums that have been compared.
+    /// Number of checksum bytes that have been compared.
     compared: usize,
 }
 
@@ -112,7 +112,7 @@ impl BlockReader {
         }
     }
 
-    /// Reads the data that a node sends after it has accepted a request for `bytes` bytes from an offset.
+    /// Creates a reader for the data that a node sends after accepting a request for `bytes` bytes from an offset.
     fn new(node: DataNode, answer: &ReadChecksums, offset: u64, bytes: u64) -> io::Result<Self> {
         let algorithm = match answer.checksum.kind {
             0 => None,
@@ -182,8 +182,8 @@ impl BlockReader {
         whole && self.ready == 0 && self.pending().len() < next && !self.has_other_size()
     }
 
-    /// Whether the next packet has begun to arrive and has a different size than this packet. The next packet may be so
-    /// short that it is already complete, although fewer bytes than a head of this packet have arrived.
+    /// Whether the next packet has begun to arrive and its size differs from the current packet's. The next packet may
+    /// be so short that it is already complete, although fewer bytes than the current packet's head have arrived.
     fn has_other_size(&self) -> bool {
         let pending = self.pending();
         self.packet == 0 && pending.len() >= LENGTHS && {
@@ -193,7 +193,7 @@ impl BlockReader {
         }
     }
 
-    /// Receives into the caller's buffer and verifies the checksums. Expects packets of the same size as this one; if a
+    /// Receives into the caller's buffer and verifies the checksums. Expects packets of the current packet's size; if a
     /// packet has a different size, its bytes are copied to `received`. Returns the number of bytes in the buffer,
     /// which is a multiple of the chunk size.
     async fn receive_into(&mut self, into: &mut [u8]) -> io::Result<usize> {
@@ -255,8 +255,8 @@ impl BlockReader {
         Ok(compared)
     }
 
-    /// Copies the bytes that the last call received to `received`, in order of arrival: first the expected heads and
-    /// data, then the bytes received outside the caller's buffer. Only the first `bytes` bytes are copied.
+    /// Copies the first `bytes` bytes of the last call into `received`, in order of arrival: first the expected heads
+    /// and data, then the bytes received outside the caller's buffer.
     fn set_aside<'a>(&mut self, expected: impl Iterator<Item = (&'a [u8], &'a [u8])>, beside: usize, bytes: usize) {
         let mut rest = Vec::new();
         for (head, data) in expected {
@@ -287,8 +287,8 @@ impl BlockReader {
         Ok(())
     }
 
-    /// Verifies the checksums of the packet's complete chunks at the beginning of these bytes; returns their total
-    /// length.
+    /// Verifies the checksums of the packet's complete chunks at the beginning of these bytes; returns the total length
+    /// of these chunks.
     fn compare_chunks(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut compared = 0;
         while self.packet > 0 {
@@ -315,7 +315,7 @@ impl BlockReader {
         Ok(decoded)
     }
 
-    /// Begins the next packet if `head` is its head and it has the same size as the current packet.
+    /// Begins the next packet if `head` is the head of a packet of the same size as the current packet.
     fn begin_alike(&mut self, head: &[u8]) -> bool {
         let first = LENGTHS + lengths(head).1;
         let Some(Ok(header)) = head.get(LENGTHS..first).map(PacketHeader::decode) else { return false };
@@ -377,7 +377,7 @@ impl BlockReader {
     }
 }
 
-/// The lengths of a packet's payload and of its header, which precede both.
+/// The lengths of a packet's payload and header; both lengths precede the header.
 fn lengths(head: &[u8]) -> (usize, usize) {
     let payload = u32::from_be_bytes([head[0], head[1], head[2], head[3]]);
     (payload as usize, usize::from(u16::from_be_bytes([head[4], head[5]])))

@@ -51,8 +51,8 @@ struct BlockSettings {
 }
 
 impl BlockSettings {
-    /// Reads the settings by Hadoop's names; `None` if this writer does not support them, such as a file without
-    /// checksums.
+    /// Reads the settings by Hadoop's names; `None` if this writer does not support a value, such as a checksum type of
+    /// `NULL`.
     fn from_hadoop(settings: &BTreeMap<String, String>) -> Option<Self> {
         let number = |name: &str, default| settings.get(name).map_or(Some(default), |value| value.parse().ok());
         let algorithm = match settings.get("dfs.checksum.type").map_or("CRC32C", String::as_str) {
@@ -97,7 +97,7 @@ pub(super) struct BlockWriter {
 }
 
 impl BlockWriter {
-    /// Creates a file. Returns `None`, and leaves no file behind, if the crate `hdfs-native` must create it.
+    /// Creates a file. Returns `None`, and leaves no file behind, if the crate `hdfs-native` must create the file.
     pub async fn create(
         name_node: &Arc<NameNode>,
         settings: &BTreeMap<String, String>,
@@ -108,7 +108,7 @@ impl BlockWriter {
             return Ok(None);
         };
         let created = match create(name_node, path, options).await {
-            // `hdfs-native` then tries to create the file, and reports the failure if it encounters it too.
+            // `hdfs-native` then tries to create the file, and reports the failure if the creation fails again.
             Err(HdfsError::IOError(_)) => {
                 name_node.give_up();
                 return Ok(None);
@@ -145,7 +145,7 @@ impl BlockWriter {
         }))
     }
 
-    /// The name node and the file's number there: the path may later refer to a different file.
+    /// The name node and the file's number there, because the path may later refer to a different file.
     pub fn identity(&self) -> (Arc<NameNode>, u64) {
         (Arc::clone(&self.name_node), self.file)
     }
@@ -317,7 +317,7 @@ impl BlockWriter {
         };
         let (bytes_min, bytes_max) = if stage == PipelineStage::Create { (0, 0) } else { self.packets.bytes() };
         let kind = if layout.algorithm == CrcAlgorithm::Crc32Iscsi { 2 } else { 1 };
-        // Data nodes reserve space for this number of bytes, so it is the block size.
+        // Data nodes reserve space for the number of bytes in the request, so the request contains the block size.
         let sized = ExtendedBlock { bytes: self.block_bytes, ..block.block.clone() };
         let request = WriteBlock {
             header: ClientHeader {

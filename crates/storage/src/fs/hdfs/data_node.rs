@@ -7,7 +7,7 @@ use tokio::net::TcpStream;
 
 use super::pipeline::REACH;
 
-/// A connection to a data node that is ready for requests.
+/// A connection to a data node; the connection is ready for requests.
 #[derive(Debug)]
 pub(super) struct DataNode {
     pub address: String,

@@ -46,7 +46,7 @@ impl Warnings {
     }
 }
 
-/// Records a failure to read from a data node that occurred outside `hdfs-native`.
+/// Records a failure, outside `hdfs-native`, to read from or write to a data node.
 pub(super) fn note_data_node_failure(text: String) {
     WARNINGS.keep_warning(text, true);
 }

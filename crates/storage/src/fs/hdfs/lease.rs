@@ -1,4 +1,4 @@
-//! Keeps files that are being written open while their clients are idle.
+//! Keeps files open for writing while their clients are idle.
 //!
 //! A name node lets another client take over a file when the file's client has been silent for 60 s
 //! (`HdfsConstants.LEASE_SOFTLIMIT_PERIOD`). A data node closes a connection on which nothing has arrived for the same
@@ -35,7 +35,7 @@ pub(super) struct OpenFiles(Mutex<Open>);
 #[derive(Debug, Default)]
 struct Open {
     files: Vec<Weak<OpenFile>>,
-    /// Present while there are open files; its runtime may have ended.
+    /// Present while there are open files; the task may have ended with its runtime.
     task: Option<JoinHandle<()>>,
 }
 

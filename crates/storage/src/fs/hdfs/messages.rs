@@ -168,7 +168,7 @@ messages! {
     }
 
     Checksum {
-        /// 0: none, 1: CRC-32, 2: CRC-32C.
+        /// The type of the checksums. 0: none, 1: CRC-32, 2: CRC-32C.
         required int32 kind = 1;
         required uint32 chunk_bytes = 2;
     }

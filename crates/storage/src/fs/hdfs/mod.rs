@@ -1,7 +1,7 @@
 //! HDFS without a JVM. Plain files that are newly written, or read from start to end, are accessed directly; everything
 //! else goes through the crate `hdfs-native`. Replication and block size can be set per file.
 //!
-//! `hdfs-native` lacks truncate and hflush (its flush is an hsync, which guarantees more).
+//! `hdfs-native` lacks truncate and hflush (its flush is an hsync, which is a stronger guarantee).
 
 #![expect(clippy::large_futures, reason = "the client's futures; the executors' stacks are large enough")]
 

@@ -321,7 +321,7 @@ pub(super) mod tests {
         let whole = LocatedFile { bytes: 9, ..LocatedFile::default() };
         let name_node = connect_to(&serve(Some(whole.clone())).await, &[]);
         assert_eq!(name_node.locate_file("/a").await, Some(whole.clone()));
-        // Uses the same connection, because only the first connection returns the file.
+        // This call uses the first connection again: the server returns the file on no other connection.
         assert_eq!(name_node.locate_file("/b").await, Some(whole.clone()));
         for other in [
             LocatedFile { under_construction: true, ..whole.clone() },

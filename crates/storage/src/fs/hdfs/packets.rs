@@ -17,7 +17,7 @@ use super::write_messages::SentHeader;
 pub(super) const BATCH: usize = 32;
 /// Size of a segment: small enough to stay in a processor's cache while it is filled, checksummed and sent.
 const SEGMENT_BYTES: usize = 1 << 20;
-/// Maximum number of bytes of free segments that are kept for reuse: more than are ever in flight.
+/// Maximum total size of the free segments that are kept for reuse, in bytes.
 const FREE_BYTES_MAX: usize = 16 << 20;
 /// Hadoop's `PacketHeader.PKT_MAX_HEADER_LEN`: two lengths, and a header with all its fields.
 const HEADER_BYTES_MAX: usize = 33;
@@ -101,7 +101,7 @@ pub(super) struct Packets {
     /// Number of unacknowledged packets that were sent.
     sent: usize,
     number: i64,
-    /// Number of bytes of the block that were acknowledged, and number that were sent at least once.
+    /// The numbers of bytes of the block that were acknowledged, and that were sent at least once.
     acknowledged_bytes: u64,
     sent_bytes: u64,
     /// The heads of the packets that are being sent.
@@ -233,7 +233,7 @@ impl Packets {
         self.waiting.front().is_some_and(|packet| packet.last)
     }
 
-    /// Number of bytes of the block that were acknowledged, and number that were sent at least once.
+    /// The numbers of bytes of the block that were acknowledged, and that were sent at least once.
     pub fn bytes(&self) -> (u64, u64) {
         (self.acknowledged_bytes, self.sent_bytes)
     }

@@ -22,7 +22,7 @@ use super::name_node::NameNode;
 use crate::fs::error::{FsError, FsErrorKind};
 use crate::fs::{AccessHint, OpenOptions, Reader};
 
-/// Waits before new requests to the name node for the location of a block, after all of the block's data nodes have
+/// The waits before new requests to the name node for the location of a block, after all of the block's data nodes have
 /// failed. Hadoop's client makes three such requests (`dfs.client.max.block.acquire.failures`) with the same mean wait
 /// (`DFSInputStream.refetchLocations`); `hdfs-native` makes none.
 const READ_RETRY_WAITS: [Duration; 3] =
@@ -42,7 +42,8 @@ pub struct HdfsReader {
     direct: Option<DirectReader>,
     /// `hdfs-native`'s reader of the file, created when it is first needed.
     file: Option<FileReader>,
-    /// The stream of packets that `hdfs-native` delivers after the bytes in `rest`, up to the end of the file.
+    /// The stream of packets that `hdfs-native` delivers after the bytes in `rest`: up to the end of the file with
+    /// sequential access, otherwise up to the end of the request.
     stream: Option<BoxStream<'static, Result<Bytes, HdfsError>>>,
     /// Bytes received from `hdfs-native` but not requested yet.
     rest: Bytes,

@@ -1,4 +1,4 @@
-//! A name node and data nodes for tests of writes, with scripted failures. They check everything they receive.
+//! A name node and data nodes for tests of writes, with scripted failures. The nodes check everything they receive.
 //!
 //! A client connects only to the first data node of a pipeline, which stores the copies for all nodes.
 
@@ -89,7 +89,7 @@ pub struct State {
     pub erasure_coding: bool,
     /// The fault of each pipeline, in the order in which the pipelines are set up.
     pub wrong: VecDeque<Wrong>,
-    /// Number of bytes of acknowledgements per send.
+    /// Maximum number of acknowledgement bytes per send.
     pub piece: usize,
     /// Number of times that the name node first replies that the file is not complete (`not_complete`), or that a block
     /// is not replicated yet (`not_reported`).

@@ -25,7 +25,7 @@ pub struct Script {
     pub chunks_of_third: usize,
     /// Number of bytes per send.
     pub piece: usize,
-    /// 0: none, 1: CRC-32, 2: CRC-32C.
+    /// The type of the checksums. 0: none, 1: CRC-32, 2: CRC-32C.
     pub kind: i32,
     /// The position of a byte that is altered after its checksum is computed.
     pub flipped: Option<usize>,

@@ -19,8 +19,9 @@ use super::write_messages::{Created, GetFileInfo};
 use crate::fs::Writer;
 use crate::fs::error::{FsError, FsErrorKind};
 
-/// Time limit for retries when a block cannot be started. If a name node asked a dead data node to recover a block, it
-/// tries another data node after 30 heartbeats (`BlockManager.getBlockRecoveryTimeout`), which is 90 s by default.
+/// Time limit for retries when a block cannot be started. If the name node asked a dead data node to recover a block,
+/// the name node asks another data node after 30 heartbeats (`BlockManager.getBlockRecoveryTimeout`), which take 90 s
+/// by default.
 const RESUME: Duration = Duration::from_secs(150);
 /// The pause between these retries.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
@@ -43,7 +44,8 @@ pub struct HdfsWriter {
     direct: Option<BlockWriter>,
     /// The name node of a file that was written directly, and the file's number there.
     identity: Option<(Arc<NameNode>, u64)>,
-    /// `hdfs-native`'s writer of the file. A file without any writer cannot be recovered from a failure.
+    /// `hdfs-native`'s writer of the file. If there is neither this writer nor a direct writer, an earlier write has
+    /// failed.
     file: Option<FileWriter>,
     path: String,
     at: u64,
@@ -247,8 +249,8 @@ impl Writer for HdfsWriter {
             let Err(error) = direct.flush(false).await else { return Ok(()) };
             self.hand_over("flush", &Bytes::new(), error).await?;
         }
-        // `hdfs-native` has no hflush. Bytes that were handed over to `hdfs-native` are synced instead, which
-        // guarantees more.
+        // `hdfs-native` has no hflush. Bytes that were handed over to `hdfs-native` are synced instead, which is a
+        // stronger guarantee.
         if self.retries > 0 {
             return self.sync().await;
         }

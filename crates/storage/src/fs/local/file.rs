@@ -96,8 +96,8 @@ impl LocalFile {
         self.direct != Direct::Off
     }
 
-    /// Whether the kernel can access this memory at this offset. If O_DIRECT is not required, the first unaligned
-    /// access switches the file to the page cache.
+    /// Whether bytes can be transferred between this memory and this offset of the file. If O_DIRECT is not required,
+    /// the first unaligned access switches the file to the page cache.
     pub fn is_direct_possible(&mut self, memory: *const u8, offset: u64, bytes: usize) -> Result<bool, FsError> {
         let aligned = [memory.addr(), offset as usize, bytes].iter().all(|number| number.is_multiple_of(ALIGNMENT));
         match self.direct {

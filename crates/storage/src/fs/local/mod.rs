@@ -36,7 +36,7 @@ pub struct LocalOptions {
 pub struct Local {
     options: LocalOptions,
     pool: EnginePool,
-    /// The reason why io_uring is not available; `None` if it is, or is not needed.
+    /// The reason why io_uring is not available; `None` if it is available or was not requested.
     forbidden: Option<String>,
 }
 

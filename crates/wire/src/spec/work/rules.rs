@@ -26,7 +26,7 @@ pub trait WorkRules {
     /// Refuses work that cannot be run. In the refusal, paths of fields are in braces.
     fn validate_trial(&self, spec: &TrialSpec) -> Result<(), Refusal>;
 
-    /// Refuses work by the rules that apply only when no front end is used.
+    /// Refuses work by further rules, which [`TrialSpec::check`] applies and [`TrialSpec::validate`] does not.
     fn check_work(&self, _seed: u64) -> Result<(), EngineError> {
         Ok(())
     }

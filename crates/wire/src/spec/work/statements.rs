@@ -42,7 +42,7 @@ impl WorkRules for StatementsSpec {
         })
     }
 
-    /// Only the timestamp of a write identifies it, because its values depend on the partition alone. Counters have no
+    /// A write is identified by its timestamp alone, because its values depend only on the partition. Counters have no
     /// timestamps: their values are compared with sums of increments.
     fn validate_ledger(&self, phase: Phase) -> Result<(), Refusal> {
         let Self::Stress(work) = self else {

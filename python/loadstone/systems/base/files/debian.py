@@ -84,7 +84,7 @@ def list_dependencies(packages: Sequence[str], version: str, options: list[str])
 
 
 def newest_version(package: str, version: str, options: list[str]) -> str:
-    """The newest version of a package that begins with `version`, apart from an epoch. Raises SystemsError."""
+    """A package's newest version that begins with `version`, apart from an epoch. Raises SystemsError."""
     listed = program.run_program(["apt-cache", *options, "madison", package], f"cannot look up {package}", HINT)
     versions = [line.split("|")[1].strip() for line in listed.splitlines() if line.count("|") >= 2]
     for candidate in versions:
