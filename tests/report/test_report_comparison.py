@@ -21,6 +21,7 @@ from loadstone.report.charts.intervals import mark
 from loadstone.report.charts.scaling import Line, measure
 from loadstone.report.comparison import join_levels, table
 from loadstone.report.history import trace
+from loadstone.report.sections import comparison_section
 from loadstone.report.table import TableCell
 from loadstone.report.terminal.tables import change, figures
 from loadstone.report.view import View
@@ -147,6 +148,7 @@ def test_refused_row_is_not_valid() -> None:
         ("TestDFSIO_results.log", "write.io_rate", "Average IO rate 32.53 mb/sec (2^20)"),
         ("fio-two-jobs.json", "write.bandwidth", "bw 275.86 MiB/s (2^20)"),
         ("fio-2.15.json", "read.bandwidth", "bw 149.82 MiB/s (2^20), job t2"),
+        ("sysbench-1.1-fileio.txt", "read.bandwidth", "Throughput 9.38 MiB/s"),
     ],
 )
 def test_imported_bandwidth_keeps_its_unit(name: str, metric: str, note: str) -> None:
@@ -154,6 +156,16 @@ def test_imported_bandwidth_keeps_its_unit(name: str, metric: str, note: str) ->
     view = View(judge_results(ResultSet("imported", trials)))
     notes = [row[1].note for group in table(view, metric).groups for row in group.rows if row]
     assert note in notes
+
+
+@pytest.mark.parametrize(("name", "is_folded"), [("sysbench-1.1-fileio.txt", False), ("fio-2.15.json", True)])
+def test_single_run_shows_every_figure(name: str, is_folded: bool) -> None:
+    trial = next(run.result for run in read_file(FIXTURES / name, {}))
+    section = comparison_section(View(judge_results(ResultSet("imported", [trial]))))
+    assert bool(section.more) == is_folded
+    rows = [row for part in (*section.tables, *section.more) for group in part.groups for row in group.rows]
+    assert {row[0].text for row in rows} >= {wording.metric_name(metric) for metric in trial.values}
+    assert len(rows) == len(trial.values)
 
 
 @pytest.mark.parametrize(("system", "beside"), [("a", "– baseline failed"), ("b", "baseline")])

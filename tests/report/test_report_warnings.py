@@ -114,4 +114,17 @@ def test_hint_of_further_messages_is_not_repeated() -> None:
         for n, name in enumerate("abcdef")
     }
     (group,) = warnings(replace(judgement, trials=trials))
-    assert (len(group.messages), group.more, group.more_hints) == (4, 2, ())
+    assert (len(group.messages), group.more) == (4, 2)
+
+
+def test_messages_with_new_hints_are_never_omitted() -> None:
+    judgement = report_support.single_variant()
+    trials = {
+        name: (
+            Finding("incomplete", Severity.SUSPECT, f"{name} failed: {n}", f"mend {'z' if n < 5 else name}", (name,)),
+        )
+        for n, name in enumerate("abcdefg")
+    }
+    (group,) = warnings(replace(judgement, trials=trials))
+    assert group.messages[-2:] == ("f failed: 5", "g failed: 6")
+    assert (group.hints[-2:], group.more) == (("mend f", "mend g"), 1)

@@ -28,8 +28,9 @@ from loadstone.faults.site import StartedSite
 from loadstone.faults.slow import Slow, throttle_parent
 from loadstone.observe.device import list_mounts
 from loadstone.observe.kernel_file import PROC
+from loadstone.results.lines import draft_of
 from loadstone.runner.attached_system import AttachedServers
-from loadstone.systems.base import disks, undo
+from loadstone.systems.base import disks, state, undo
 from loadstone.systems.base.running_system import RunningSystem, ServerState
 from loadstone.systems.base.system import SystemsError
 from tiny_support import PLANNED, Tiny, injector_of, is_lifted, run_fault, running_of, until
@@ -242,6 +243,15 @@ def test_fault_without_lift_ends_with_the_trial(up: RunningSystem) -> None:
     assert record.held_ns is not None
     assert record.lifted_ns is not None
     assert {state for _, state in up.status()} == {ServerState.UP}
+
+
+@pytest.mark.parametrize("name", [undo.FILE, state.FILE])
+def test_down_removes_drafts_of_a_killed_process(tiny: Tiny, name: str) -> None:
+    running = running_of(tiny.root)
+    running.up(3, {"port": str(tiny.port)})
+    draft_of(tiny.root / "tiny" / name).write_text("{")
+    running.down()
+    assert tiny.is_clean()
 
 
 @pytest.mark.parametrize("command", ["up", "down", "restart"])

@@ -311,4 +311,11 @@ def test_rare_stalls_are_named() -> None:
 
     assert stall(1.9) == []
     (text,) = stall(2)
-    assert text.endswith(" of the total time at 1 client: the mean is 2.00 times p99 (also in 2 other variants)")
+    assert text.endswith(" of the total time at 4 clients: the mean is 2.00 times p99 (also in 2 other variants)")
+
+
+def test_stalls_at_the_answer_are_named_first() -> None:
+    worse = from_two_clients_on(set_figures(all__mean=6e10, all__p99=2e9))
+    judgement = judge_search("p99 < 1s", both(set_figures(all__mean=2e5, all__p99=1e5), worse))
+    (text,) = [text for text in judgement.further if "slowest 1 %" in text]
+    assert "at 1 client: the mean is 2.00 times p99" in text

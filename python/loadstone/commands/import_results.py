@@ -38,7 +38,9 @@ def main(arguments: list[str]) -> int:
         action="store_true",
         help="the files are histogram logs of processes that ran together: merge them into one trial",
     )
-    parser.add_argument("--name", metavar="NAME", help="the folder's name (default: the name of the first file)")
+    parser.add_argument(
+        "--name", metavar="NAME", help="the results' name in lists and reports (default: the first file's name)"
+    )
     parser.add_argument("--question", metavar="TEXT", default="", help="the question that the results answer")
     parser.results_option()
     options = parser.parse_args(arguments)

@@ -339,12 +339,24 @@ def describe_stalls(judgement: Judgement) -> Iterator[str]:
     }
     if not stalled:
         return
-    worst = max(stalled, key=lambda key: median(stalled[key]))
+    # What happens at the answers of searches concerns readers more than what happens at other loads.
+    answers = [key for key in stalled if is_at_answer(judgement, key)]
+    worst = max(answers or stalled, key=lambda key: median(stalled[key]))
     where = name_point(judgement.results, worst)
     more = f" (also in {units.count_noun(len(stalled) - 1, 'other variant')})" if len(stalled) > 1 else ""
     times = units.format_ratio(median(stalled[worst]))
     text = f"the slowest 1 % of the operations take over half of the total time{where}: the mean is {times} p99"
     yield text.replace("×", " times") + more
+
+
+def is_at_answer(judgement: Judgement, key: VariantKey) -> bool:
+    """Whether a variant's load is the answer of a search."""
+    outcomes = [(search, search.outcome) for search in judgement.searches if search.outcome is not None]
+    return any(
+        dict(key).get(search.rule.over) == outcome.load
+        and tuple(pair for pair in key if pair[0] != search.rule.over) == search.context
+        for search, outcome in outcomes
+    )
 
 
 def name_point(results: ResultSet, key: VariantKey) -> str:

@@ -22,9 +22,12 @@ TOOL_NAMES = {
     ("testdfsio", "bandwidth"): "Throughput",
     ("testdfsio", "io_rate"): "Average IO rate",
     ("fio", "bandwidth"): "bw",
+    ("sysbench", "bandwidth"): "Throughput",
 }
-TOOL_UNITS = {"testdfsio": "mb/sec (2^20)", "fio": "MiB/s (2^20)"}
+TOOL_UNITS = {"testdfsio": "mb/sec (2^20)", "fio": "MiB/s (2^20)", "sysbench": "MiB/s"}
 NAME_MAX = 90
+# The maximum number of a single variant's metrics that are shown without unfolding.
+UNFOLDED_MAX = 12
 INTERVALS = "Intervals: "
 # The notes are sorted by their first words, in this order; all other notes come last.
 ORDER = (INTERVALS, "The interval", "Ratio: ", "Test: ")
@@ -35,14 +38,46 @@ RATIOS = {
     "Mann": "the median of the ratios of all pairs of repeats",
     "Welch": "the ratio of the geometric means",
 }
+COLUMNS = (Column("median", "right", 13), Column("interval", "right", 18))
+END = (Column("n", "right", 4), Column("verdict", width=16))
 EXPLORATORY = "; this metric is exploratory, as only the first metric decides"
 
 
 def tables(view: View) -> list[Table]:
-    """A table for each measured headline metric; for a single variant, also for the latencies of its answer."""
-    alone = ALL_OPERATIONS if len(view.variants) == 1 else ()
-    metrics = dict.fromkeys([*view.headline, *alone])
-    return [content for metric in metrics if (content := table(view, metric))]
+    """A table for each measured headline metric; for a single variant, one table with a row for each metric."""
+    if len(view.variants) == 1:
+        return [content] if (content := table_alone(view, list_headline(view))) else []
+    return [content for metric in view.headline if (content := table(view, metric))]
+
+
+def tabulate_remaining(view: View) -> Table | None:
+    """All further figures of a single variant; None for several variants, or without further figures."""
+    if len(view.variants) != 1:
+        return None
+    headline = list_headline(view)
+    return table_alone(view, [metric for metric in view.results.metrics if metric not in headline]) or None
+
+
+def list_headline(view: View) -> list[str]:
+    """The headline metrics of a single variant, and the latencies of its answer; every metric if there are few."""
+    every = view.results.metrics
+    return [*dict.fromkeys([*view.headline, *ALL_OPERATIONS, *(every if len(every) <= UNFOLDED_MAX else ())])]
+
+
+def table_alone(view: View, metrics: Sequence[str]) -> Table:
+    """Metrics of the only variant: median, interval, n, and the findings against them; only the figures of a single run
+    without findings."""
+    (key,) = view.variants
+    rows, methods = [], dict[str, None]()
+    for metric in metrics:
+        if row := entries(view, key, metric, compared=False):
+            rows.append((TableCell(wording.metric_name(metric)), *row[1:]))
+            methods.update(dict.fromkeys(reading(view, [key], metric)))
+    columns: tuple[Column, ...] = (Column("metric", width=14), *COLUMNS, *END)
+    if all((number.text, verdict.text) == ("1", NO_CLAIM) for *_, number, verdict in rows):
+        columns = (columns[0], Column("figure", "right", 13))
+        rows = [row[:2] for row in rows]
+    return Table("", columns, (Rows("", tuple(rows)),) if rows else (), join_levels(methods))
 
 
 def table(view: View, metric: str) -> Table:
@@ -63,14 +98,10 @@ def table(view: View, metric: str) -> Table:
             methods.update(dict.fromkeys(reading(view, keys, metric)))
     if omitted:
         methods[f"{units.count_noun(omitted, 'more variant')} not shown here: values.jsonl has all of them"] = None
-    columns = [
-        Column(view.dimension or "variant", width=14),
-        Column("median", "right", 13),
-        Column("interval", "right", 18),
-    ]
+    columns = [Column(view.dimension or "variant", width=14), *COLUMNS]
     if compared:
         columns += [Column(f"against {baseline(view)}", "right", 28), Column("p", "right", 7)]
-    columns += [Column("n", "right", 4), Column("verdict", width=16)]
+    columns += END
     if compared and not any(row[4].text for group in groups for row in group.rows):
         # Without any test, there is no column for p.
         del columns[4]

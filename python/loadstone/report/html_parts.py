@@ -257,7 +257,6 @@ def render_warnings(group: Warnings) -> Markup:
         messages.append(tag("li", *mark_code(message), advice))
     if group.more:
         messages.append(tag("li", f"and {units.count_noun(group.more, 'more message')} from this check", class_="more"))
-        messages += [tag("li", tag("b", "What to do: "), *mark_code(hint), class_="hint") for hint in group.more_hints]
     return tag(
         "article",
         tag(

@@ -115,7 +115,6 @@ def render_warnings(group: Warnings) -> str:
         lines += [f"    - What to do: {mark_code(hint)}"] if hint else []
     if group.more:
         lines.append(f"  - and {units.count_noun(group.more, 'more message')} from this check")
-        lines += [f"    - What to do: {mark_code(hint)}" for hint in group.more_hints]
     return "\n".join(lines)
 
 

@@ -188,7 +188,9 @@ def comparison_section(view: View) -> Section:
     elif view.constants:
         lead.append("All trials: " + ", ".join(f"{name} {value}" for name, value in view.constants.items()) + ".")
     title = "Comparison" if view.judgement.comparisons else "Figures"
-    return Section("comparison", title, tuple(lead), tuple(tables))
+    more = (remaining,) if (remaining := comparison.tabulate_remaining(view)) else ()
+    folded = units.count_noun(sum(len(group.rows) for table in more for group in table.groups), "further figure")
+    return Section("comparison", title, tuple(lead), tuple(tables), more=more, folded=folded)
 
 
 def chart_section(name: str, title: str, *figures: Figure) -> Section:
@@ -311,6 +313,7 @@ def describe_setting(view: View) -> list[str]:
     shared = {name: fact for name, fact in facts.items() if all(trial.facts.get(name) == fact for trial in trials)}
     verb = "measured by" if view.results.experiment else "imported from"
     clauses = [f"{verb} {shared['tool']}"] if "tool" in shared else []
+    clauses += [f"job {shared['job_name']}"] if "job_name" in shared else []
     # If sides have different stores, their names are in the question and in the answer.
     if "store" in shared:
         name, version = str(shared["store"]), str(shared.get("version", ""))

@@ -35,9 +35,8 @@ class Warnings:
     messages: tuple[str, ...]
     # The hint of each message; empty if the next message has the same hint.
     hints: tuple[str, ...]
-    # The number of further messages, and their hints.
+    # The number of further messages; each has the same instruction as a printed message.
     more: int
-    more_hints: tuple[str, ...]
     # The number of affected trials.
     trials: int
 
@@ -91,19 +90,24 @@ def warnings(judgement: Judgement, *, whole: bool = False) -> list[Warnings]:
             if not any(line.startswith(message) for line, _ in lines):
                 lines.insert(0, (message, worst.hint))
         lines = [(message, replace_pages(hint)) for message, hint in dict.fromkeys(lines)]
-        content = lines if whole else lines[: MESSAGES_MAX[severity]]
+        content = lines if whole else list(select_lines(lines, MESSAGES_MAX[severity]))
         hints = [hint for _, hint in content]
         # A hint follows the last message that has it.
         hints = [hint if hint != following else "" for hint, following in zip(hints, [*hints[1:], None], strict=True)]
         trials = {trial for finding in findings for trial in finding.trials}
         messages = tuple(message for message, _ in content)
-        # The hints of the omitted messages, unless a printed hint begins with the same instruction.
-        printed = tuple(hint.partition("; ")[0] for hint in hints if hint)
-        further = [hint for _, hint in lines[len(content) :] if hint.partition("; ")[0] not in printed]
-        omitted = tuple(dict.fromkeys(hint for hint in further if hint))
-        more = len(lines) - len(content)
-        groups.append(Warnings(check, severity, messages, tuple(hints), more, omitted, len(trials)))
+        groups.append(Warnings(check, severity, messages, tuple(hints), len(lines) - len(content), len(trials)))
     return groups
+
+
+def select_lines(lines: Sequence[tuple[str, str]], most: int) -> Iterator[tuple[str, str]]:
+    """The first `most` messages with their hints, and each later message whose hint has a new instruction."""
+    instructions = {""}
+    for number, (message, hint) in enumerate(lines):
+        instruction = hint.partition("; ")[0]
+        if number < most or instruction not in instructions:
+            yield message, hint
+        instructions.add(instruction)
 
 
 def name_owners(judgement: Judgement) -> dict[Finding, str]:

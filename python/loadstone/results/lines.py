@@ -126,7 +126,7 @@ def mend_file(path: Path) -> list[int]:
 
 def replace_file(path: Path, data: bytes, mode: int = 0o666) -> None:
     """Writes a whole file, or leaves it unchanged. Raises OSError."""
-    new = path.with_name(f".{path.name}.new")
+    new = draft_of(path)
     try:
         with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
             file.write(data)
@@ -135,6 +135,17 @@ def replace_file(path: Path, data: bytes, mode: int = 0o666) -> None:
         rename_durably(new, path)
     finally:
         new.unlink(missing_ok=True)
+
+
+def remove_file(path: Path) -> None:
+    """Removes a file, if it exists, and the draft of a process that was killed while it replaced the file."""
+    draft_of(path).unlink(missing_ok=True)
+    path.unlink(missing_ok=True)
+
+
+def draft_of(path: Path) -> Path:
+    """The file that `replace_file` writes before it renames it."""
+    return path.with_name(f".{path.name}.new")
 
 
 def rename_durably(old: Path, new: Path) -> None:

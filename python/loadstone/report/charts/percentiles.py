@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import altair as alt
@@ -30,13 +30,13 @@ def curves(view: View) -> Figure:
     names = list_operations(view.results.metrics)
     contexts = spread(view.contexts, max(PANELS_MAX // max(len(names), 1), 1))
     left_out: dict[str, dict[str, None]] = {RARE: {}, UNENDED: {}}
-    content = [
+    content = join_equal(
         (operation, context, rows)
         for operation in names
         for context in contexts
         for rows in [points(view, operation, context, left_out)]
         if len({row["nines"] for row in rows}) >= POINTS_MIN
-    ]
+    )
     if not content:
         return Figure("percentiles", (), "", "")
     values = figure.decade_domain(row["latency"] for _, _, rows in content for row in rows)
@@ -45,12 +45,25 @@ def curves(view: View) -> Figure:
         Panel(figure.join_title(operation, view.title(context)), lines(view, rows, values, max(end, 1.0)), 260)
         for operation, context, rows in content
     )
-    caption = "Each point is the median, over the repeats, of the percentile in each trial. Both axes are logarithmic."
+    has_repeats = any(row["n"] != "1" for _, _, rows in content for row in rows)
+    caption = "Each point is the median, over the repeats, of the percentile in each trial. " if has_repeats else ""
+    caption += "Both axes are logarithmic."
     caption += "".join(f" {why}: {units.list_items([*omitted], 4)}." for why, omitted in left_out.items() if omitted)
     caption += figure.limits(view, len(contexts), len(view.contexts))
     used = {row["full"] for _, _, rows in content for row in rows}
     alt_text = f"latency of {', '.join(names)} by percentile, one line for each variant"
     return Figure("percentiles", panels, caption, alt_text, legend=figure.legend(view, used))
+
+
+def join_equal(content: Iterable[tuple[str, VariantKey, list[Row]]]) -> list[tuple[str, VariantKey, list[Row]]]:
+    """The operations, contexts and points of panels; operations with equal points share a panel: a tool may report one
+    latency under two names."""
+    joined: dict[tuple[Any, ...], tuple[str, VariantKey, list[Row]]] = {}
+    for operation, context, rows in content:
+        key = (context, *((row["full"], row["nines"], row["latency"]) for row in rows))
+        names = f"{joined[key][0]}, {operation}" if key in joined else operation
+        joined[key] = (names, context, rows)
+    return [*joined.values()]
 
 
 def points(view: View, operation: str, context: VariantKey, left_out: dict[str, dict[str, None]]) -> list[Row]:

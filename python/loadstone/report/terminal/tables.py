@@ -387,7 +387,6 @@ def findings(judgement: Judgement, *, whole: bool = False) -> list[Text]:
             lines += [Text(f"  hint: {hint}", style="dim")] if hint else []
         if group.more:
             lines.append(Text(f"  … and {units.count_noun(group.more, 'more message')} from this check", style="dim"))
-            lines += [Text(f"  hint: {hint}", style="dim") for hint in group.more_hints]
         if address := page_address(group.page):
             lines.append(Text(f"  page: {address}", style="dim"))
     if whole or not lines:

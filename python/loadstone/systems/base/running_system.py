@@ -14,6 +14,7 @@ from pathlib import Path
 
 from loadstone.format.suggestion import did_you_mean
 from loadstone.observe.server_usage import Watched
+from loadstone.results import lines
 from loadstone.systems import registry
 from loadstone.systems.base import activity, disks, jvm, networks, outside_directories, process, state, undo
 from loadstone.systems.base.files.cache import READABLE, cache_root, hold_lock
@@ -425,7 +426,8 @@ class RunningSystem:
         networks.remove_networks(self.place.root)
         if self.place.data.exists():
             shutil.rmtree(self.place.data)
-        (self.place.root / state.FILE).unlink(missing_ok=True)
+        for name in (undo.FILE, state.FILE):
+            lines.remove_file(self.place.root / name)
 
     @contextlib.contextmanager
     def _hold_lock(self, say: Say) -> Iterator[None]:
