@@ -266,7 +266,7 @@ class Judgement:
 
     @property
     def answer_findings(self) -> list[Finding]:
-        """The findings on the searches, or on the comparisons of the deciding metric; else on all claims."""
+        """The findings on the searches or the deciding metric's comparisons; on all claims with outages or curves."""
         ended = [search for search in self.searches if search.outcome]
         if self.outages or (self.curves and not ended):
             return self.claim_findings

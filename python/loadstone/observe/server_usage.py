@@ -40,7 +40,7 @@ class Level:
 
     cpu_ticks: int
     memory_bytes: int
-    # Bytes read and written; None if they may not be read.
+    # The bytes read and written; None if these counters may not be read.
     io: tuple[int, int] | None
     pids: Sequence[int]
 

@@ -1,4 +1,6 @@
-"""Results as Arrow tables, for other tools: trials, figures, intervals and hosts; figures also as CSV and Parquet."""
+"""Results as Arrow tables, for other tools: trials, figures, facts, intervals, hosts and samples of hosts; figures also
+as CSV and Parquet.
+"""
 
 from __future__ import annotations
 

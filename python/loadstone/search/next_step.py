@@ -114,7 +114,8 @@ class Climb(Path):
         return "the upper bound was reached"
 
     def halve_gap(self) -> str:
-        """Halves the gap below the load that reaches the plateau; returns the reason for stopping."""
+        """Halves the gap below the load that reaches the plateau; returns the reason for stopping, empty without
+        a gap."""
         ladder = self.rule.load_ladder()
         # Loads that were tried between doublings for earlier estimates of the knee also count.
         for load in [load for load in self.probes if load not in ladder]:
@@ -205,7 +206,8 @@ class Way(Path):
             raise WantedError(load)
 
     def climb_loads(self) -> None:
-        """Doubles the load until two consecutive loads miss the objective (one may be a dent), or the system fails."""
+        """Doubles the load until two consecutive loads miss the objective (a single miss may be a dent), or the
+        system fails."""
         for load in self.rule.load_ladder():
             go = self.decide_load(load)
             if go is None:

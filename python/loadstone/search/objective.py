@@ -99,7 +99,7 @@ class Objective:
 
     @property
     def about_errors(self) -> bool:
-        """Whether the objective limits the number of failed operations."""
+        """Whether the objective limits the number or share of failed operations."""
         return any(term.metric == ERRORS for term in self.terms)
 
 

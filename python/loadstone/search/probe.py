@@ -69,8 +69,8 @@ class Probe:
 
     @property
     def throughput(self) -> float | None:
-        """The median throughput, op/s, without trials in which the system failed, unless all failed; None without
-        usable samples."""
+        """The median throughput, op/s, of the trials in which the system did not fail; 0 if it failed in all of them,
+        None without usable samples."""
         measured = [sample.throughput for sample in self.usable if not sample.failed]
         return median(measured or [0.0]) if self.usable else None
 
@@ -81,7 +81,7 @@ class Probe:
 
     def weakest_bound(self, key: str) -> str | None:
         """The bound of one of the objective's figures over all trials; `at_most` if the generator's lateness raised
-        it."""
+        this figure."""
         bound = weakest_bound([sample.bounds.get(key) for sample in self.usable])
         figure = self.median_figure(key)
         lower = [sample.lower.get(key, sample.figures[key]) for sample in self.usable if key in sample.figures]

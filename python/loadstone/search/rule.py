@@ -22,7 +22,7 @@ RATIO = 1.1
 # a server in 88 %.
 CONFIRMATIONS = 12
 CONFIDENCE = 0.9
-# If a smaller share of the operations completed, the rate is not held, however fast these operations were.
+# If less than this share of the operations completed, the rate is not held, however fast these operations were.
 DELIVERED = 0.95
 BOUNDS: dict[Over, tuple[float, float]] = {"clients": (1, 1024), "rate": (1_000, 1_000_000)}
 # Rates are rounded to this number of digits.

@@ -10,7 +10,7 @@ REPEATS_MIN = 6
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A figure from `n` repeats; `low` and `high` are None below REPEATS_MIN repeats.
+    """A figure from `n` repeats; `low` and `high` are None without an interval, as with too few repeats.
 
     `level` is the actual level of the interval, as order statistics only allow certain levels; `method` is the
     statistical method.

@@ -86,7 +86,7 @@ def find_knee(points: Mapping[float, Mapping[int, float]], *, blocks: bool = Tru
 
     If `blocks` is false, the inner keys only number the repeats of a load. At least two loads need REPEATS_MIN repeats;
     if they have them, loads with one repeat are ignored. Without `resamples`, only the estimate is computed: no
-    bracket, no collapse, and no reason.
+    bracket and no collapse.
     """
     figures = {load: {block: x for block, x in cells.items() if 0 < x < math.inf} for load, cells in points.items()}
     used = {load: cells for load, cells in figures.items() if cells and 0 < load < math.inf}
@@ -98,7 +98,7 @@ def find_knee(points: Mapping[float, Mapping[int, float]], *, blocks: bool = Tru
     loads, logs = tuple(map(float, used)), logarithm_table(used)
     raw = column_medians(logs)
     if blocks:
-        # The common shift of a block is removed. It moves the knee only if cells are missing.
+        # The common shift of a block is removed. This shift moves the knee only if cells are missing.
         logs = logs - column_medians((logs - raw).T)[:, None]
     medians = column_medians(logs)
     error = ERRORS * standard_error(logs, medians, blocks=blocks)

@@ -189,8 +189,8 @@ def failures_reverse_claim(
     """Whether a claim that `better` beats `worse` fails when failed attempts count as the worst possible figure.
 
     `failed` has the number of failures of each side; `worst` is 0 if more is better, else infinity. The claim fails if
-    the medians swap, or if a rank test, which accepts infinities (Mann and Whitney, Ann. Math. Statist. 18, 1947),
-    finds a difference without the failures but not with them.
+    the medians become equal or swap, or if a rank test, which accepts infinities (Mann and Whitney, Ann. Math. Statist.
+    18, 1947), finds a difference without the failures but not with them.
     """
     # The import is delayed, because it takes nearly a second of CPU time, and few trials fail.
     from scipy.stats import mannwhitneyu

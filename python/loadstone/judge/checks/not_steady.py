@@ -182,7 +182,8 @@ def assess_points(points: Sequence[float], settings: Settings) -> Steadiness:
 def find_unsteadiness(
     name: str, points: Sequence[float], series: Series, settings: Settings
 ) -> tuple[list[str], float]:
-    """Descriptions of the drift of a series over the window, and its largest factor; empty if the series is steady."""
+    """Descriptions of the drift of a series over the window, and the largest factor between two levels; no
+    descriptions and 1 if the series is steady."""
     assessment = assess_points(points, settings)
     parts, ends = [], []
     plain, full = level_formats(name)
@@ -229,7 +230,7 @@ def count_dips(rates: Sequence[float], share: float, matters: float) -> int:
     apart = fmean(above) - fmean(below)
     if apart < SEPARATION * sqrt((pvariance(above) + pvariance(below)) / 2):
         return 0
-    # By chance, the window of one side may contain one more drop than the other.
+    # By chance, the window of one side may contain one more drop than the window of the other side.
     share_of_drop = apart * len(below) / count / sum(rates)
     return count if 2 * share_of_drop >= matters else 0
 
@@ -250,7 +251,7 @@ def find_rare_activity(trial: TrialResult, settings: Settings) -> Iterator[Findi
 
 
 def warm_up_hint(series: Series, settings: Settings) -> str:
-    """A hint with the additional warm-up that would have left a steady window (MSER-5); empty if none would."""
+    """A hint with the additional warm-up that would have left a steady window (MSER-5); empty if there is none."""
     rates = series.complete_rates
     end = warm_up_end(rates)
     if not end or not assess_points(rates[end:], settings).steady:

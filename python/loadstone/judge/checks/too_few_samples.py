@@ -16,7 +16,7 @@ REPEAT = f"run at least {REPEATS_MIN} repeats: with fewer, no claim is made"
 
 
 def check_samples(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding]:
-    """Findings on requested percentiles of a variant that are withheld, one per operation, and on too few repeats."""
+    """Findings on withheld percentiles that were requested, one finding per operation type, and on too few repeats."""
     ids = tuple(trial.trial for trial in trials)
     fewest = fewest_operations(trials)
     beyond = settings.check_threshold(NAME, "beyond")

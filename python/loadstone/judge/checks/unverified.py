@@ -144,7 +144,7 @@ def count_verified(trial: TrialResult) -> tuple[float, float]:
     if checked is None:
         checked = sum(statuses.values())
     if trial.faults and statuses:
-        # YCSB counts a failed read as a wrong value, although the read returned none. A missing record is wrong.
+        # YCSB counts a failed read as a wrong value, although the read returned no value. A missing record is wrong.
         reads = trial.statuses.get("READ", {})
         failed_reads = sum(count for status, count in reads.items() if status not in NO_FAILURES | {"NOT_FOUND"})
         return max(checked - failed_reads, 0), max(wrong - failed_reads, 0)
