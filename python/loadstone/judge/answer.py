@@ -141,7 +141,7 @@ def describe_scatter(curves: Sequence[Curve], every: int) -> str:
 
 
 def compare_variants(judgement: Judgement, metrics: Sequence[str], matters: float) -> Answer:
-    """A clause for each metric that the file lists, the deciding metric first.
+    """A clause for each metric that the experiment file lists, the deciding metric first.
 
     At a rate, throughput has a clause only if a side is overloaded.
     """
@@ -168,7 +168,7 @@ def compare_variants(judgement: Judgement, metrics: Sequence[str], matters: floa
         lead = "" if rate is None else f"at {units.format_rate(rate)}{achieved if is_held else ''}: "
     omitted = [metric for metric in by_metric if prefix_of(metric)][CLAUSES_MAX:]
     stated = [every for metric, every in by_metric.items() if metric not in omitted]
-    # If the confirmatory metric is withheld, the first exploratory metric states why there is no claim.
+    # If the confirmatory metric is withheld, the clause on the first exploratory metric states why there is no claim.
     stated[0] = [
         replace(comparison, exploratory=comparison.exploratory and comparison.claim != "impossible")
         for comparison in stated[0]
@@ -228,7 +228,7 @@ def list_withheld_metrics(judgement: Judgement, metrics: Sequence[str]) -> Itera
 
 
 def list_clauses(judgement: Judgement, comparisons: Sequence[Comparison], matters: float) -> Iterator[Clause]:
-    """The clauses of one metric, with their contexts; in a sweep, one for each contender and context."""
+    """The clauses of one metric, with their contexts; in a sweep, one clause for each contender and context."""
     varying = varying_names(judgement, comparisons)
     contexts = {comparison.context for comparison in comparisons}
     if is_sweep(comparisons):

@@ -299,7 +299,7 @@ def combine_intervals(ratios: Sequence[Estimate]) -> Estimate:
 
 
 def nearest_ratio(ratios: Sequence[float]) -> float:
-    """The ratio nearest to 1, the only ratio that can be claimed; the first ratio if the ratios lie around 1."""
+    """The only ratio that can be claimed: the nearest to 1, or the first if the ratios lie on both sides of 1."""
     if any(map(math.isnan, ratios)) or min(ratios) <= 1 <= max(ratios):
         return ratios[0]
     return min(ratios, key=lambda ratio: abs(math.log(ratio)) if ratio > 0 else math.inf)

@@ -42,7 +42,7 @@ class ExaminedTrials:
 
     findings: Mapping[str, tuple[Finding, ...]]
     not_looked: Mapping[str, Sequence[NotLooked]]
-    # The throughput within each trial, and the levels of its figures in the parts of the window.
+    # The throughput within each trial, and the levels of throughput and percentiles in the parts of the window.
     within: Mapping[str, Estimate]
     levels: Mapping[str, not_steady.Levels]
     # The trials in which a changed threshold hides a finding, by check, for each of the stricter settings.

@@ -285,7 +285,7 @@ def is_restarted(outage: Outage) -> bool:
 
 
 def describe_failures(findings: Iterable[Finding]) -> Iterator[str]:
-    """The failures during a fault in the worst trial, preferably a trial with servers considered down."""
+    """The failures during a fault in the worst trial, preferably one with servers considered down."""
     failures = [finding for finding in findings if finding.check == faults.FAILURES]
     if failures:
         worst = max(failures, key=lambda finding: (errors.DOWN in finding.message, finding.size))

@@ -34,7 +34,7 @@ class Scenario:
     sides: Sides
     # Whether each end of the ratio's interval is open (low, high), because a side may be faster by any factor.
     unlimited: tuple[bool, bool] = (False, False)
-    # The number of the side (0 for the baseline) whose figures differ from the measured figures, if only one side's do.
+    # The only side whose figures differ from the measured figures (0: the baseline); None if there is no such side.
     side: int | None = None
     # The excluded repeats of each side.
     without: tuple[set[int], set[int]] = field(default_factory=lambda: (set(), set()))

@@ -79,7 +79,7 @@ COUNTERS = {
 def write_figures(results: ResultSet, expression: str, path: Path | None) -> None:
     """Writes CSV or Parquet, according to the file's suffix; without a file, CSV to standard output.
 
-    Raises LoadstoneError if the file cannot be written, or has another suffix.
+    Raises LoadstoneError if the file cannot be written, or if its suffix is neither .csv nor .parquet.
     """
     exported = filter_results(results, expression)
     if path is None:

@@ -25,7 +25,7 @@ class FaultRecord:
 
     # `kill`, `stop`, `pause`, `restart`, `power`, `cut`, `full`, `slow`; `none` in the twin.
     kind: str
-    # The names of the servers. If they were drawn from a role, `role` names it.
+    # The names of the servers; `role` is the role from which they were drawn, if any.
     servers: tuple[str, ...]
     # The instants drawn from (seed, repeat).
     planned_at_ns: int

@@ -104,7 +104,7 @@ class ResultSet:
     path: Path | None = None
     # Warnings for the user about data that had to be omitted while reading.
     warnings: tuple[str, ...] = ()
-    # The question of each trial's original set, by the trial's id, if this set joins several.
+    # The question of each trial's original set, by the trial's id, if this set joins several sets.
     own: Mapping[str, Question] = field(default_factory=dict)
     # pilot.json: the warm-up that a pilot block found; empty without a pilot block.
     pilot: Mapping[str, Any] = field(default_factory=dict)

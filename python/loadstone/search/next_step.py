@@ -17,7 +17,7 @@ from loadstone.statistics.knee import REPEATS_MIN, RESAMPLES, Knee, find_knee
 # The highest load to try, as a multiple of the load at which throughput reaches its plateau: two doublings, as a single
 # doubling without a rise may be a dent in a rising curve.
 BEYOND = 4
-# A throughput counts as lower if it is below the best by more than this share.
+# A throughput counts as lower if it is below the highest by more than this share.
 FALL = 0.05
 
 

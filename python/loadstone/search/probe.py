@@ -60,8 +60,8 @@ class Probe:
 
     @cached_property
     def invalid(self) -> str:
-        """The most frequent reason why trials do not count, if the load cannot be judged because too many do not count;
-        else empty."""
+        """If too few trials count for the load to be judged, the most frequent reason why trials do not count; else
+        empty."""
         reasons = [sample.invalid for sample in self.samples if sample.invalid]
         if len(reasons) < INVALID_MIN or len(reasons) < len(self.valid):
             return ""

@@ -61,7 +61,7 @@ class Rule:
         return units.load_over(load, self.over)
 
     def load_ladder(self) -> list[float]:
-        """The loads of the ascent: doublings, and the upper bound unless it is too close to the last doubling."""
+        """The loads of the ascent: doublings, and the upper bound if no doubling reaches it."""
         loads = list(takewhile(lambda load: load <= self.most, (self.least * 2.0**n for n in count())))
         return loads if loads[-1] == self.most else [*loads, float(self.most)]
 

@@ -84,8 +84,8 @@ class Knee:
 def find_knee(points: Mapping[float, Mapping[int, float]], *, blocks: bool = True, resamples: int = RESAMPLES) -> Knee:
     """The knee of throughput (op/s) by load and block; figures that are not positive are ignored.
 
-    If `blocks` is false, the inner keys only number the repeats of a load. At least two loads need REPEATS_MIN repeats;
-    if they have them, loads with one repeat are ignored. Without `resamples`, only the estimate is computed: no
+    If `blocks` is false, the inner keys only number the repeats of a load. If at least two loads have REPEATS_MIN
+    repeats, loads with one repeat are ignored. If not, or without `resamples`, only the estimate is computed: no
     bracket and no collapse.
     """
     figures = {load: {block: x for block, x in cells.items() if 0 < x < math.inf} for load, cells in points.items()}

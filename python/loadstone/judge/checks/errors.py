@@ -17,7 +17,7 @@ NAME = "errors"
 # The phases by the prefix of their figures, each with the noun for its operations.
 MEASURED, LOAD = "", "load."
 PHASES = {MEASURED: "operation", LOAD: "operation of the load"}
-# A trial is invalid if more than this share of one kind of operation failed.
+# A trial is invalid if more than this share of the operations of one type failed.
 KIND_SHARE = 0.1
 UNCLOSED_HINT = "see the store's log; a session that does not close has not confirmed its last writes"
 # The figure that counts reads of rows that were never written.

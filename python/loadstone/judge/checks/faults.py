@@ -159,7 +159,7 @@ def unsteady_finding(trial: TrialResult, message: str, hint: str) -> Finding:
 
 
 def check_recovery(trial: TrialResult) -> Iterator[Finding]:
-    """A finding on a recovery that was not reached, or not observed for long enough; on the twin, it means noise."""
+    """A finding on a recovery that was not reached, or not observed for long enough; on the twin, a sign of noise."""
     recovered = trial.values.get("recovered")
     if recovered is None:
         return

@@ -232,7 +232,7 @@ def count_data_nodes(trial: TrialResult) -> float:
 
 
 def find_contradictions(trial: TrialResult, rounding: float) -> Iterator[str]:
-    """Negative figures, decreasing percentiles (one per operation), and means outside the extremes."""
+    """Negative figures, decreasing percentiles (at most one per operation), and means outside the extremes."""
     ladders: dict[str, list[tuple[float, Value]]] = {}
     means: dict[str, Value] = {}
     for metric, value in trial.values.items():

@@ -83,8 +83,8 @@ def check_littles_law(trial: TrialResult, settings: Settings) -> Looks:
 
 
 def window_edge(trial: TrialResult) -> float:
-    """The most that operations completed after the window can add to the result, because the engine counts operations
-    when they are sent."""
+    """The largest amount by which operations that complete after the window can raise the result, because the engine
+    counts operations when they are sent."""
     longest, window = trial.value(f"{ALL}.max"), trial.value("runtime")
     return longest / window if "engine" in trial.facts and longest and window else 0.0
 

@@ -32,7 +32,7 @@ QUARTERS = tuple(f"in the {name} quarter of the window" for name in ("first", "s
 # The prefixes of the figures of servers that the lab started, and the suffix of figures with the period of a recurring
 # activity.
 SERVER, BEFORE, PERIOD = "server.", "server.before.", "_period_seconds"
-# Series with fewer points are not tested.
+# Series with fewer points than this are not tested.
 POINTS_MIN = 5
 # The p99 shows the drift of percentiles at this rank or above, and the p50 the drift of lower percentiles.
 TAIL = 0.9
@@ -116,12 +116,12 @@ def window_tests(settings: Settings) -> list[tuple[str, float]]:
 def find_common_drift(
     trials: Sequence[TrialResult], levels_of: Mapping[str, Levels], jumps: Collection[str], settings: Settings
 ) -> Iterator[Finding]:
-    """A finding if all repeats drift in the same direction, which is not chance, however small each drift is.
+    """A finding if the repeats drift in a common direction, which is not chance even if no single drift is significant.
 
-    The test is a t test on the logarithms of the level inside a part of the window ÷ the level outside. A trend that
-    changes by some share over the window changes by half of this share between the halves; a step in a quarter counts
-    in full. Repeats that drift on their own (`jumps`) could hide a change common to the other repeats, so the other
-    repeats are also tested alone.
+    The test is a t test on the logarithms of the level inside a part of the window ÷ the level outside. The mean change
+    must reach the threshold `effect`. A trend that changes by some share over the window changes by half of this share
+    between the halves; a step in a quarter counts in full. Repeats that drift on their own (`jumps`) could hide a
+    change common to the other repeats, so the other repeats are also tested alone.
     """
     effect = log1p(settings.check_threshold(NAME, "effect"))
     without_jumps = [trial for trial in trials if trial.trial not in jumps]

@@ -132,7 +132,7 @@ def rate_finding(trial: TrialResult, message: str, size: float = 0.0) -> Finding
 
 
 def check_carried(trial: TrialResult, settings: Settings) -> Looks:
-    """A finding on operations of the warm-up that lasted too far into the window."""
+    """A finding on warm-up operations that lasted too far into the window."""
     count, longest, window = trial.value("carried"), trial.value("carried.max"), trial.value("runtime")
     if count is None:
         yield NotLooked(CARRIED_OVER, "operations of the warm-up that completed in the window were not counted")

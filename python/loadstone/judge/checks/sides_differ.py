@@ -130,8 +130,8 @@ def fact_differences(
 
 
 def fill_logged(sides: Sequence[Sequence[dict[str, Scalar]]]) -> None:
-    """If a fact contradicts the log of any trial, adds a logged value to every trial: without a contradiction, the fact
-    itself."""
+    """Adds a logged value to every trial if a fact contradicts the log of any trial; for trials without a
+    contradiction, this value is the fact itself."""
     names = {name for facts in chain(*sides) for name in facts if name.startswith(LOGGED)}
     for facts in chain(*sides):
         facts |= {name: facts[base] for name in names - facts.keys() if (base := name.removeprefix(LOGGED)) in facts}

@@ -47,7 +47,7 @@ def check_verification(trial: TrialResult, settings: Settings) -> Looks:
         setting = REQUEST_OF_STATEMENTS if trial.requested.get("work.generator") == "columns" else REQUEST
         yield NotLooked(NAME, f"values read were not compared with values written: set {setting}")
     if reason := unproven_reason(trial, settings):
-        # The file requested the ledger, so its data should be there.
+        # The experiment requested the ledger, so the ledger's data should be there.
         yield NotLooked(NAME, reason, always_known=True)
     early = operation_share(trial, "not_yet")
     if early is not None and early > settings.check_threshold(NAME, "not_yet"):
