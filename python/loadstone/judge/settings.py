@@ -105,7 +105,7 @@ class Settings(Question):
 
 
 class Own:
-    """The settings of each trial; if several result sets are joined, the settings of the trial's own result set.
+    """The settings of each trial; if result sets are joined, with the checks and claims of the trial's own result set.
 
     A trial that is invalid in its experiment must not become valid because it is compared with another experiment.
     """

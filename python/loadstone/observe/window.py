@@ -68,7 +68,7 @@ class Window:
         return self.last.clocks.monotonic_ns - self.first.clocks.monotonic_ns if self.first and self.last else 0
 
     def add_sample(self, sample: HostSample) -> None:
-        """Adds a later sample."""
+        """Adds the next sample."""
         if self.last is not None:
             self._add_pair(self.last, sample)
         else:

@@ -63,7 +63,7 @@ class Question:
     promises: tuple[str, ...] = ()
     # The facts, or groups of facts, that each dimension sets: {"cl": ("consistency",), "letter": ("work",)}.
     guarantees: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    # Whether to show each repeat in addition to averages.
+    # Whether to show each repeat in addition to the medians.
     repeats: bool = False
     # The smallest difference that matters, as a share of the baseline's figure (0.01: 1 %).
     matters: float = MATTERS

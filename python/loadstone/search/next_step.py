@@ -52,7 +52,7 @@ class Path:
         if probe.invalid:
             self.wall = load, probe.invalid
             return None
-        # With fewer repeats, a knee has no bracket.
+        # With fewer than REPEATS_MIN repeats, a knee has no bracket.
         enough = REPEATS_MIN if self.rule.objective is None else 1
         if len(probe.valid) < min(max(self.rule.at_least, enough), self.rule.at_most):
             raise WantedError(load)

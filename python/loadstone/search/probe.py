@@ -90,6 +90,6 @@ class Probe:
 
     @property
     def miss_reason(self) -> str:
-        """The reason why the rate was not held, from the first such trial; empty unless most trials missed the rate."""
+        """The reason why the first trial that missed the rate missed it; empty unless most trials missed the rate."""
         reasons = [sample.missed for sample in self.valid if sample.missed]
         return reasons[0] if len(reasons) * 2 > len(self.valid) else ""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# With fewer repeats, no claim is allowed: the smallest two-sided p of a signed-rank test is 2/2^n, 0.0625 at n = 5.
+# With fewer repeats than this, no claim is allowed: the smallest two-sided p of a signed-rank test is 2/2^n, 0.0625
+# at n = 5.
 REPEATS_MIN = 6
 
 

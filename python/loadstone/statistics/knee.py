@@ -215,7 +215,7 @@ def resample_deviations(logs: Floats, medians: Floats, resamples: int, *, blocks
     tail = (1 - LEVEL) / 2
     student = student_quantile(tail, max(degrees_of_freedom(logs, blocks=blocks), 1)) / normal_quantile(tail)
     deviations: Floats = (column_medians(resampled) - medians) * np.sqrt(number / (number - 1))
-    # For loads with fewer repeats, the pooled noise of all loads replaces resampling.
+    # For loads with fewer than REPEATS_MIN repeats, the pooled noise of all loads replaces resampling.
     pooled = standard_error(logs, medians, blocks=blocks) * np.sqrt(number.mean() / number)
     deviations = np.where(number < REPEATS_MIN, random.normal(size=deviations.shape) * pooled, deviations)
     return deviations * student

@@ -45,12 +45,12 @@ RESUMED = "a run that is resumed after a change measures two different things: s
 DIFFERS = "make both sides equal; if the difference is intended, allow it: --set 'compare.guarantees=[{}]'"
 COST = "the sides are compared by this guarantee: the difference is its cost"
 MANY = 10**10
-# If the first repeat differs from all later repeats by more than this factor, they may have reused its result.
+# If the first repeat differs from all later repeats by more than this factor, these may have reused its result.
 REUSED = 5
 REUSED_HINT = "in `hooks.before`, remove what an execution stores, or execute the command before each trial (`warmups`)"
 # A sort uses half of the free memory unless the file sets its memory.
 JOB_MEMORY = "work.job.memory_bytes"
-# If the longest window of the repeats exceeds the shortest by more than this factor, they measure different things.
+# If the longest window of a repeat exceeds the shortest by more than this factor, the repeats are not comparable.
 LENGTHS_MAX = 1.25
 # The maximum number of values of a side, and of differences, in a message.
 VALUES, DIFFERENCES = 4, 6
