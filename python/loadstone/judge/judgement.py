@@ -24,7 +24,7 @@ from loadstone.statistics.percentile import UNANSWERED, Bound
 from loadstone.statistics.usl import Law
 
 if TYPE_CHECKING:
-    # That module imports this one.
+    # The module `outages` imports this module.
     from loadstone.judge.outages import Outage
 
 VariantKey = tuple[tuple[str, Scalar], ...]

@@ -184,8 +184,8 @@ class ResultSet:
 def order_metrics(trials: Iterable[TrialResult], requested: Sequence[str]) -> tuple[str, ...]:
     """The measured metrics to compare; the first is confirmatory and determines stopping, the claim and the chart.
 
-    They are the `requested` metrics, else the DEFAULT_METRICS of at least two variants, else the figures for which more
-    is better, else means, else the first figure that can be compared. If block sizes differ, bandwidths are added.
+    The result is the `requested` metrics, else the DEFAULT_METRICS of at least two variants, else the figures for which
+    more is better, else means, else the first figure that can be compared. If block sizes differ, bandwidths are added.
     At a set rate, every system's throughput equals the rate, so a latency decides and throughput is last.
     """
     every = list(trials)

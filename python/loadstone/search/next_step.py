@@ -140,7 +140,8 @@ class Climb(Path):
         return probe is not None
 
     def fit_knee(self, resamples: int = RESAMPLES) -> Knee:
-        """The knee of the tried loads. Their order was not random, so repeats of different loads do not form blocks."""
+        """The knee of the tried loads. The order of trials was not random, so repeats of different loads do not form
+        blocks."""
         points = {load: dict(enumerate(trial.throughput for trial in trials)) for load, trials in self.tried.items()}
         return find_knee(points, blocks=False, resamples=resamples)
 

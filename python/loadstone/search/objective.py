@@ -1,6 +1,6 @@
 """Conditions in human notation: `p99 < 10ms`, `read.p99.9 < 5ms and errors == 0`, `throughput >= 0.95x`.
 
-They are the objective of a search, or the expectations of an experiment.
+Conditions form the objective of a search, or the expectations of an experiment.
 """
 
 from __future__ import annotations

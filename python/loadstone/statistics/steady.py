@@ -92,8 +92,8 @@ def assess_steadiness(series: Sequence[float], effect_min: float = EFFECT_MIN, a
 def find_trend(y: Floats) -> tuple[float, float]:
     """The Theil–Sen slope per point (Sen 1968), and the Mann–Kendall p for no trend.
 
-    The test uses Kendall's tau against time (Mann 1945), and is exact for few points. Its variance is multiplied by n
-    over the effective size of the detrended series (Hamed & Rao 1998; Yue & Wang 2004, who detrend first).
+    The test uses Kendall's tau against time (Mann 1945), and is exact for few points. The variance of tau is multiplied
+    by n over the effective size of the detrended series (Hamed & Rao 1998; Yue & Wang 2004, who detrend first).
     """
     time = np.arange(len(y), dtype=float)
     slope, *tails = kendall_test(y)

@@ -30,7 +30,7 @@ LOST_ENDS = {
 }
 # This many interrupted attempts or more are not a coincidence.
 INTERRUPTED_MIN = 4
-# Nor is it a coincidence if one side has this many times as many interruptions as any other side.
+# An imbalance is not a coincidence if one side has this many times as many interruptions as any other side.
 INTERRUPTED_TIMES = 4
 
 

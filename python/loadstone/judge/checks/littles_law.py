@@ -90,8 +90,8 @@ def window_edge(trial: TrialResult) -> float:
 
 
 def mean_ns(trial: TrialResult) -> tuple[float, float] | None:
-    """Lower and upper bounds on the mean latency of all operations, ns. They differ if the last digit may be rounded,
-    or if the operation types' shares are unknown."""
+    """Lower and upper bounds on the mean latency of all operations, ns. The bounds differ if the last digit may be
+    rounded, or if the operation types' shares are unknown."""
     if (mean_of_all := trial.values.get(f"{ALL}.mean")) is not None:
         half = mean_of_all.resolution / 2
         return max(mean_of_all.value - half, 0.0), mean_of_all.value + half

@@ -107,7 +107,7 @@ def split_window(points: Sequence[Point]) -> Iterator[tuple[str, Sequence[Point]
 def window_tests(settings: Settings) -> list[tuple[str, float]]:
     """The parts of the window, each with the significance level of its test.
 
-    The quarters share one error rate (Bonferroni). They reveal a hump, or a step near an end, which the halves miss.
+    The quarters share one error rate (Bonferroni), and reveal a hump, or a step near an end, which the halves miss.
     """
     alpha = settings.check_threshold(NAME, "together")
     return [(HALVES, alpha), *((quarter, alpha / len(QUARTERS)) for quarter in QUARTERS)]

@@ -251,7 +251,8 @@ def check_executors(trial: TrialResult, settings: Settings) -> Looks:
 def check_driver_time(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding]:
     """A finding if the engine takes a large share of an operation's time, with an embedded store in a closed loop.
 
-    The throughput is then too low by a known share, which comparisons use as a bound. Latencies exclude that time.
+    The throughput is then too low by a known share, which comparisons use as a bound. Latencies exclude the engine's
+    time.
     """
     cost, whole_ns = engine_overhead(trials)
     if cost / whole_ns <= settings.check_threshold(GENERATOR_LIMITED, "driver"):

@@ -52,7 +52,7 @@ REUSED_HINT = "in `hooks.before`, remove what an execution stores, or execute th
 JOB_MEMORY = "work.job.memory_bytes"
 # If the longest window of a repeat exceeds the shortest by more than this factor, the repeats are not comparable.
 LENGTHS_MAX = 1.25
-# The maximum number of values of a side, and of differences, in a message.
+# The maximum numbers of values per side, and of differences, in a message.
 VALUES, DIFFERENCES = 4, 6
 # A single repeat's mix is known less precisely than a side's, so its tolerance is larger by this factor.
 COARSE = 5

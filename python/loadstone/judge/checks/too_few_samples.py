@@ -41,7 +41,7 @@ def is_requested(metric: str, settings: Settings) -> bool:
     if settings.metrics:
         return metric in settings.metrics
     operation = split_metric(metric)[0]
-    # This omits the load phase, service times next to response times, and `all`, which the operations already cover.
+    # Omits the load phase, service times next to response times, and `all`, which the operations already cover.
     return "." not in operation and operation not in OUTSIDE_LOAD | {ALL}
 
 
