@@ -62,7 +62,10 @@ class Answer(NamedTuple):
 
 
 def answer_question(judgement: Judgement, metrics: Sequence[str], matters: float) -> Answer:
-    """The answer from the comparisons; without comparisons, from the curves; without curves, from the only variant."""
+    """The answer from the comparisons, else from the curves, else from the only variant.
+
+    If the question compares numbers of clients, curves take precedence over comparisons.
+    """
     comparisons, curves = judgement.comparisons, judgement.curves
     # A sweep over clients asks where throughput levels off, not how each point compares with the first.
     if comparisons and not (curves and comparisons[0].by == "clients"):
@@ -110,7 +113,7 @@ def name_knees(curves: Sequence[Curve]) -> list[str]:
 
 
 def count_curves(curves: Sequence[Curve], every: int) -> str:
-    """The number of these curves among all curves, in words: `all 12 curves`, `3 of 12 curves`."""
+    """The number of these curves among all curves, as text: `all 12 curves`, `3 of 12 curves`."""
     return f"all {every} curves" if len(curves) == every else f"{len(curves)} of {every} curves"
 
 
@@ -138,7 +141,7 @@ def describe_scatter(curves: Sequence[Curve], every: int) -> str:
 
 
 def compare_variants(judgement: Judgement, metrics: Sequence[str], matters: float) -> Answer:
-    """A clause for each metric that the file lists, the deciding metric first.
+    """A clause for each metric that the experiment file lists, the deciding metric first.
 
     At a rate, throughput has a clause only if a side is overloaded.
     """
@@ -155,7 +158,7 @@ def compare_variants(judgement: Judgement, metrics: Sequence[str], matters: floa
     if results.is_at_rate and first != THROUGHPUT:
         rates = {target_rate(trial) for trial in results.trials}
         rate, sides = rates.pop() if len(rates) == 1 else None, "both" if len(results.variants) == 2 else "all"
-        # With a fault, operations were completed at the rate, perhaps late.
+        # With a fault, operations may have been completed late, so the text does not state that the rate was sustained.
         is_faulty = any(map(faults.has_fault, results.trials))
         achieved = f", which {sides} {'completed outside the fault' if is_faulty else 'sustained'}"
         is_held = not any(name for comparison in by_metric.get(THROUGHPUT, ()) for name in comparison.capacity)
@@ -165,7 +168,7 @@ def compare_variants(judgement: Judgement, metrics: Sequence[str], matters: floa
         lead = "" if rate is None else f"at {units.format_rate(rate)}{achieved if is_held else ''}: "
     omitted = [metric for metric in by_metric if prefix_of(metric)][CLAUSES_MAX:]
     stated = [every for metric, every in by_metric.items() if metric not in omitted]
-    # If the confirmatory metric is withheld, the first exploratory metric states why there is no claim.
+    # If the confirmatory metric is withheld, the clause on the first exploratory metric states why there is no claim.
     stated[0] = [
         replace(comparison, exploratory=comparison.exploratory and comparison.claim != "impossible")
         for comparison in stated[0]
@@ -198,7 +201,11 @@ def compare_variants(judgement: Judgement, metrics: Sequence[str], matters: floa
 
 
 def has_short_form(by_metric: Mapping[str, Sequence[Comparison]]) -> bool:
-    """Whether a table can state all figures: two sides, or several sides in a few contexts without a sweep."""
+    """Whether a table can state all figures: there are two sides, or a few sides in a few contexts without a sweep.
+
+    Every comparison must have the same baseline and enough repeats. Each ranked comparison of the deciding metric must
+    have a ratio.
+    """
     every = [comparison for comparisons in by_metric.values() for comparison in comparisons]
     contenders = {name_side(item, item.contender) for item in every}
     rows = {(item.metric, item.context) for item in every}
@@ -221,7 +228,7 @@ def list_withheld_metrics(judgement: Judgement, metrics: Sequence[str]) -> Itera
 
 
 def list_clauses(judgement: Judgement, comparisons: Sequence[Comparison], matters: float) -> Iterator[Clause]:
-    """The clauses of one metric, with their contexts; in a sweep, one for each contender and context."""
+    """The clauses of one metric, with their contexts; in a sweep, one clause for each contender and context."""
     varying = varying_names(judgement, comparisons)
     contexts = {comparison.context for comparison in comparisons}
     if is_sweep(comparisons):
@@ -243,8 +250,8 @@ def varying_names(judgement: Judgement, comparisons: Sequence[Comparison]) -> se
 
 
 def describe_knee(judgement: Judgement) -> Iterator[str]:
-    """If there is one curve and its knee has a bracket, the latencies at both ends of the bracket: `read p99 is 1.20 ms
-    at 8, 2.40 ms at 16 clients`."""
+    """If there is one curve and its knee has an upper end, the latencies at each known end of the bracket: `read p99 is
+    1.20 ms at 8, 2.40 ms at 16 clients`."""
     curve = judgement.curves[0]
     ends = [load for load in (curve.knee.lower, curve.knee.upper) if load is not None]
     if len(judgement.curves) > 1 or curve.knee.upper is None:
@@ -313,7 +320,8 @@ def list_parts(judgement: Judgement, search: Search) -> list[str]:
 
 
 def describe_load(judgement: Judgement, search: Search, metrics: Sequence[str]) -> str:
-    """The latencies of each type at the answer's load, and the peak: `at 8 clients, read p99 is 4.25 µs and …`."""
+    """The latencies of each operation type at the answer's load, and the peak of throughput: `at 8 clients, read p99 is
+    4.25 µs and …`."""
     outcome = search.outcome
     if outcome is None or outcome.load is None:
         return ""
@@ -328,7 +336,7 @@ def describe_load(judgement: Judgement, search: Search, metrics: Sequence[str]) 
 
 
 def describe_stalls(judgement: Judgement) -> Iterator[str]:
-    """The variant in which rare operations take most of the time: neither throughput nor p99 shows this.
+    """A remark on variants in which rare operations take over half of the time: neither throughput nor p99 shows this.
 
     If the mean is at least twice the p99, the slowest 1 % of the operations take over half of the sum of all latencies.
     """
@@ -369,7 +377,7 @@ def name_point(results: ResultSet, key: VariantKey) -> str:
 
 
 def stall_ratio(trial: TrialResult) -> float:
-    """The mean latency ÷ p99; 0 if one of them is unknown."""
+    """The mean latency ÷ p99; 0 if either is unknown."""
     mean, p99 = trial.value(f"{ALL}.mean"), trial.value(f"{ALL}.p99")
     return mean / p99 if mean and p99 else 0.0
 

@@ -1,4 +1,4 @@
-"""Cells: the figures of each metric and variant over the repeats, computed on demand."""
+"""Cells: the summaries of one metric over the repeats of one variant, computed on demand."""
 
 from __future__ import annotations
 
@@ -66,8 +66,7 @@ class Cells(Mapping[tuple[VariantKey, str], Cell]):
 
 
 def bound_of(trial: TrialResult, metric: str) -> Bound | None:
-    """A figure's bound. A mean covers every operation that was due, so it is infinite (`failed`) if any operation
-    failed."""
+    """A figure's bound. The mean over all operations that were due is infinite (`failed`) if any operation failed."""
     name, last = split_metric(metric)
     bound = trial.values[metric].bound
     if bound is not None or last != "mean":

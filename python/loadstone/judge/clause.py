@@ -104,8 +104,8 @@ def add_figures(comparison: Comparison, statement: str, figures: str) -> Clause:
 def ratio_ends(comparison: Comparison, ratio: Estimate) -> str:
     """The interval of a ratio without a claim: as measured, and over all scenarios, with their names.
 
-    The text also states if the interval as measured excludes 1 and only Holm's correction leaves the claim undecided,
-    because intervals are not corrected.
+    Intervals are not corrected. If the interval as measured excludes 1, and only Holm's correction leaves the claim
+    undecided, the text states this.
     """
     measured, wider = split_interval(comparison, ratio)
     p, alone = comparison.p_adjusted, comparison.scenarios[0].ratio if comparison.scenarios else ratio
@@ -177,7 +177,7 @@ def text_without_winner(claim: Claim, metric: str, sides: Sequence[str], matters
 
 def explain_undecided(comparisons: Sequence[Comparison], varying: set[str]) -> Iterator[str]:
     """For each comparison without a winner, the difference that its repeats could detect, with the contender's name if
-    there are several."""
+    there are several contenders."""
     several = len(set(name_sides(comparisons))) > 1
     for comparison in comparisons:
         if comparison.claim in UNDECIDED and comparison.why:
@@ -202,7 +202,7 @@ def name_side(comparison: Comparison, cell: Cell) -> str:
 
 
 def worst_finding(comparison: Comparison) -> Finding:
-    """The largest finding of the highest severity, among the findings of the first check that has one."""
+    """The largest finding of the highest severity, among the findings of the first check that reached it."""
     first = max(comparison.findings, key=lambda finding: finding.severity)
     alike = [item for item in comparison.findings if (item.check, item.severity) == (first.check, first.severity)]
     return max(alike, key=lambda finding: finding.size)

@@ -21,7 +21,7 @@ from loadstone.statistics.distributions import student_quantile
 from loadstone.statistics.estimate import Estimate
 
 CLAIMS = ("better", "worse", "same", "slight")
-# Ratios closer to 1 than this count as equal: histograms have three significant digits.
+# Ratios that differ by less than this share count as equal: histograms have three significant digits.
 RESOLUTION = 0.001
 # The maximum number of excluded repeats that a scenario names.
 EXCLUDED_MAX = 4
@@ -79,7 +79,7 @@ class Tested:
 
 
 def decide_claim(tested: Tested, matters: float, tests: int) -> Comparison:
-    """The comparison with the claim that its evidence allows; `tests` is the number of tests in p's correction.
+    """The comparison with the claim that its evidence allows; p is corrected for this number of `tests`.
 
     With a claim, the ratio is the possible ratio nearest to 1; without a claim, it is the ratio as measured.
     """
@@ -219,9 +219,9 @@ def refuse_claim(comparison: Comparison, tested: Tested, weighed: Weighed, claim
     return replace(comparison, claim=claim, why=why, findings=(*comparison.findings, finding))
 
 
-# Larger differences are stated as factors.
+# Differences of at least this share are stated as factors.
 PERCENT_MAX = 0.5
-# A proposal has at most this many times the run's repeats, because users have little time.
+# A proposal has at most this many times the repeats of the run, because users have little time.
 TIMES_MAX = 4
 
 
@@ -256,7 +256,7 @@ def explain_undecided(comparison: Comparison, tested: Tested, matters: float, te
         why = f"{units.count_noun(n, noun)} can detect only {difference}, mostly because of {cause}"
         return replace(comparison, why=f"{why}, which more repeats do not change")
     why = f"{units.count_noun(n, noun)} can detect {difference}"
-    # Both are in percent, or both are factors.
+    # Both differences are in percent, or both are factors.
     at_more = units.short_percent(later) if now < PERCENT_MAX else f"a factor of {units.format_number(1 + later)}"
     why += f"; {units.count_noun(more, noun)} ({more / n:.2g} times the run time) can detect {at_more}"
     return replace(comparison, why=why)
@@ -299,7 +299,7 @@ def combine_intervals(ratios: Sequence[Estimate]) -> Estimate:
 
 
 def nearest_ratio(ratios: Sequence[float]) -> float:
-    """The ratio nearest to 1, the only ratio that can be claimed; the first ratio if there are ratios on both sides."""
+    """The only ratio that can be claimed: the nearest to 1, or the first if the ratios lie on both sides of 1."""
     if any(map(math.isnan, ratios)) or min(ratios) <= 1 <= max(ratios):
         return ratios[0]
     return min(ratios, key=lambda ratio: abs(math.log(ratio)) if ratio > 0 else math.inf)

@@ -26,7 +26,7 @@ TURNS = "which could reverse the claim"
 def trial_drift(
     pair: Pair, metric: str, findings: Sequence[Finding], time_series: Mapping[str, Levels]
 ) -> tuple[float, list[Finding]]:
-    """The product of the largest drifts of both sides, and the findings on them; 1 without drift of known size.
+    """The product of the largest drifts of both sides, and the drift findings; 1 and no findings without a known drift.
 
     The figure that a trial would have had without drift is assumed to lie within this factor of the measured figure. If
     all repeats drift in the same direction, the finding has no factor for the error, because the drift may continue
@@ -90,7 +90,7 @@ def levels_by_repeat(
 
 
 def unequal_processors(pair: Pair, metric: str, settings: Settings) -> Iterator[tuple[float, Finding]]:
-    """The factors by which one side may be slower because other processes used more of its host."""
+    """The factors by which a side may be slower because other processes used more of its host, each with a finding."""
     for name, (text, hint) in interference.SHARES.items() if series_of(metric) else ():
         baseline, contender = (
             {trial.repeat: share for trial in trials if (share := trial.value(name)) is not None}

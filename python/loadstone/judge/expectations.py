@@ -1,8 +1,8 @@
 """Expectations: the interval of a figure decides whether each condition of the question is true, false or undecided.
 
 A condition on a figure concerns each variant; a condition with `x` concerns the ratio of each contender to its
-baseline. It is decided only where changes over time cannot affect the ratio: within blocks of one run, or across
-alternating runs.
+baseline. A ratio decides a condition only where changes over time cannot affect the ratio: within blocks of one run, or
+across alternating runs.
 """
 
 from __future__ import annotations
@@ -243,7 +243,7 @@ def ends_of(trial: TrialResult, term: Term) -> tuple[float, float]:
     if trial.is_failure or value is None:
         return UNKNOWN
     if term.metric == "ledger.lost":
-        # A gate asks whether writes are missing, even if the system's guarantee allows their loss.
+        # The expectation is about missing writes, even if the system's guarantee allows their loss.
         missing = value.value + (trial.value("ledger.lost_allowed") or 0)
         return missing, missing + (trial.value("ledger.undecided") or 0)
     if term.share:

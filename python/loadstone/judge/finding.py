@@ -84,7 +84,7 @@ ORDER_OF_RUNS = "order of the runs"
 
 @dataclass(frozen=True)
 class NotLooked:
-    """A check that could not examine a trial or a pair because data is missing. It counts as not passed."""
+    """A check that could not examine a trial or a pair because data is missing, and therefore counts as not passed."""
 
     check: str
     # The missing data, as a clause: "the host was not observed".

@@ -34,7 +34,7 @@ QUORUMS = frozenset({"QUORUM", "LOCAL_QUORUM", "EACH_QUORUM"})
 
 @dataclass(frozen=True)
 class Guarantee:
-    """The greatest age, ns, of an acknowledged write that may be lost: 0: none, infinite: any write, None: unknown."""
+    """The greatest age, ns, of an acknowledged write that may be lost; 0 if none, infinite if any, None if unknown."""
 
     age_ns: float | None
     # The system and the setting, and the source of the bound; empty if the setting is unknown.
@@ -146,7 +146,8 @@ def is_setting(name: str, *expected: str) -> Callable[[Facts], bool]:
 
 
 def is_redis(fsync: str, at_rewrite: bool = True) -> Callable[[Facts], bool]:
-    """Whether Redis has an append-only log with this `appendfsync`, and syncs it also during a rewrite."""
+    """A condition that is true if Redis has an append-only log with this `appendfsync`; `at_rewrite` states whether
+    Redis also syncs the log during a rewrite."""
     paused = "no" if at_rewrite else "yes"
     return lambda facts: (
         facts.get("appendonly") == "yes"
@@ -301,7 +302,7 @@ def guarantee_of(facts: Facts, faults: Iterable[FaultRecord]) -> Guarantee:
 def bound_of(row: GuaranteeRow, fault: FaultRecord, facts: Facts) -> float | None:
     """The bound for one fault. A store that states no number of nodes is assumed to have one node.
 
-    Several victims count as one server if acknowledged writes have more replicas, and otherwise as all servers.
+    Several victims count as one server if acknowledged writes have more replicas than that, else as all servers.
     """
     if spares_primary(fault, facts):
         return NOTHING

@@ -94,7 +94,7 @@ def side_by_side(judgement: Judgement, comparisons: Sequence[Comparison], matter
         return f"{metric} is {units.join_names(named)}"
     more_than: list[tuple[str, str]] = []
     less_than: list[tuple[str, str]] = []
-    # Contenders without a ranking, by claim and by the reason of a refusal.
+    # Contenders without a ranking, by claim and by the reason for a refusal.
     unclaimed: dict[tuple[Claim, str], list[str]] = {}
     for comparison in comparisons:
         name = name_side(comparison, comparison.contender)

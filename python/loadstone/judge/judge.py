@@ -42,7 +42,7 @@ class ExaminedTrials:
 
     findings: Mapping[str, tuple[Finding, ...]]
     not_looked: Mapping[str, Sequence[NotLooked]]
-    # The throughput within each trial, and its levels in the parts of the window.
+    # The throughput within each trial, and the levels of throughput and percentiles in the parts of the window.
     within: Mapping[str, Estimate]
     levels: Mapping[str, not_steady.Levels]
     # The trials in which a changed threshold hides a finding, by check, for each of the stricter settings.
@@ -107,7 +107,7 @@ def judge_results(results: ResultSet, *, rank_invalid: bool = False) -> Judgemen
 
 
 def stricter_settings(results: ResultSet, own: Own) -> dict[Severity, Own]:
-    """The original thresholds, keyed by the severity of findings that changed thresholds hide.
+    """The original thresholds, keyed by the severity of the finding that reports changed thresholds.
 
     The entry for SUSPECT has the recorded thresholds, if the view changes them; the entry for NOTE has the defaults, if
     the experiment changes them.

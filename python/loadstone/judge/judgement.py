@@ -24,7 +24,7 @@ from loadstone.statistics.percentile import UNANSWERED, Bound
 from loadstone.statistics.usl import Law
 
 if TYPE_CHECKING:
-    # That module imports this one.
+    # The module `outages` imports this module.
     from loadstone.judge.outages import Outage
 
 VariantKey = tuple[tuple[str, Scalar], ...]
@@ -266,7 +266,7 @@ class Judgement:
 
     @property
     def answer_findings(self) -> list[Finding]:
-        """The findings on the searches, or on the comparisons of the deciding metric; else on all claims."""
+        """The findings on the searches or the deciding metric's comparisons; on all claims with outages or curves."""
         ended = [search for search in self.searches if search.outcome]
         if self.outages or (self.curves and not ended):
             return self.claim_findings

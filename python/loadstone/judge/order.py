@@ -123,7 +123,7 @@ def order_findings(
 
 
 def list_separate_hours(starts: Sequence[Sequence[int] | None]) -> list[str]:
-    """For each side, the hours at which its runs started; empty if the hours of both sides are near each other."""
+    """For each side, the hours at which its runs started; empty unless these differ clearly, over several days."""
     known = [side for side in starts if side]
     times = [*chain(*known)]
     if len(known) < len(starts) or max(times) - min(times) < DAYS_MIN * DAY_HOURS * HOUR_NS:

@@ -206,8 +206,8 @@ def trials_with_ranges(outage: Outage) -> list[TrialResult]:
 
 
 def ranges_text(outage: Outage) -> tuple[str, str]:
-    """The number of interrupted key ranges, as in `1 of 3`, with their share of the keys and the largest outage of a
-    range; medians. Both texts are empty if the ranges are unknown."""
+    """Two texts with medians: the number of interrupted key ranges, as in `1 of 3`; and their share of the keys, with
+    the largest outage of a range. Both texts are empty if the ranges are unknown."""
     trials = trials_with_ranges(outage)
     if not trials:
         return "", ""
@@ -270,7 +270,7 @@ def outage_clause(outage: Outage, names: Mapping[VariantKey, str]) -> str:
 
 
 def lift_text(outage: Outage) -> str:
-    """The time after which the fault was lifted: ` (restarted after 5.00 s)`; empty for a fault without a lift."""
+    """The time after which the fault was lifted: ` (restarted after 5.00 s)`; empty for a fault that was not lifted."""
     borders = [borders_of(trial.faults) for trial in outage.trials if trial.faults]
     lengths = sorted(lift_ns - order_ns for order_ns, lift_ns in borders if lift_ns is not None)
     if not lengths:
@@ -285,7 +285,7 @@ def is_restarted(outage: Outage) -> bool:
 
 
 def describe_failures(findings: Iterable[Finding]) -> Iterator[str]:
-    """The failures during a fault in the worst trial, preferably one whose message names servers considered down."""
+    """The failures during a fault in the worst trial, preferably one with servers considered down."""
     failures = [finding for finding in findings if finding.check == faults.FAILURES]
     if failures:
         worst = max(failures, key=lambda finding: (errors.DOWN in finding.message, finding.size))

@@ -34,7 +34,7 @@ class Scenario:
     sides: Sides
     # Whether each end of the ratio's interval is open (low, high), because a side may be faster by any factor.
     unlimited: tuple[bool, bool] = (False, False)
-    # The number of the side (0 for the baseline) whose figures differ from the measured figures, if only one side's do.
+    # The only side whose figures differ from the measured figures (0: the baseline); None if there is no such side.
     side: int | None = None
     # The excluded repeats of each side.
     without: tuple[set[int], set[int]] = field(default_factory=lambda: (set(), set()))
@@ -66,7 +66,7 @@ def build_scenarios(
 ) -> Iterator[Scenario]:
     """The scenarios: as measured; each side at its best; without invalid trials; without `disturbed` trials.
 
-    `lows`: each side's latencies without the load generator's lateness, if it has them.
+    `lows`: for each side, the latencies without the load generator's lateness; None if they are unknown.
     """
     yield Scenario("measured", sides)
     for at, (factor, low) in enumerate(zip(understatement_factors(pair, metric, findings), lows, strict=True)):
@@ -154,7 +154,10 @@ def missing_repeats(alone: Sequence[Finding], pair: Pair) -> int:
 
 
 def find_discarded(trials: Sequence[TrialResult], findings: Sequence[Finding], metric: str) -> set[int]:
-    """The repeats with untrustworthy figures, except failed trials. Figures already include failed operations."""
+    """The repeats with untrustworthy figures, except failed trials.
+
+    Findings on failed operations do not count, because figures include these operations.
+    """
     alone = [
         finding
         for finding in findings

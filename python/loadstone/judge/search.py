@@ -181,7 +181,7 @@ def sample_load(trial: TrialResult, findings: Sequence[Finding], rule: Rule, set
     is_slow = rule.over == "rate" and isinstance(load, int | float) and throughput < DELIVERED * load
     is_missed = meets is False and not (reason or bounds or missed or is_slow)
     if is_missed and rule.objective is not None and rule.objective.is_met_by(lower):
-        # Otherwise, the answer would be the load generator's limit.
+        # If this trial counted, the answer would be the load generator's limit.
         late = True
         reason = f"{rate.GENERATOR_LIMITED}: without the generator's lateness, the objective is met"
     if rule.over == "clients" and trial.loop == "open":

@@ -1,6 +1,7 @@
 """Settings: the thresholds of the checks, with the values that the question sets.
 
-The checks use the following figures and facts of a trial, if it has them. The lab and the importers use the same names.
+The checks use the following figures and facts of a trial, as far as they are known. The lab and the importers use the
+same names.
 
 Figures: `throughput`, `runtime`, `operations`, `errors` (failed operations), `not_yet`, `<operation>.<statistic>` and
 `all.mean`; with the prefix `load.` for the load phase. `attempts.failed`: failed attempts, including retried attempts;
@@ -13,10 +14,11 @@ late because of the load generator or of the clients. `executor.busy_max`: the s
 busiest client-driving thread ran; `executor.held_max`: the maximum time for which a thread of the engine was ready to
 run but had no processor (ns); `cpu.engine_share`: the share that the engine used of the processors available to it.
 `clock.jumps`: the number of jumps of the measuring clock. `driver`: ns that an operation takes on the null store.
-`device.read`, `device.written`: bytes in the window; `returned`: bytes of values that reads returned. `cpu.steal`,
-`cpu.others`, `io.others`: the shares of the host that other machines or programs used. `verified`, `wrong`: values that
-were compared, and values that differed. `<operation>.bandwidth`: B/s of one node. `segments.lost`: the number of lost
-segments. A figure with n = 0 is based on an unknown number of operations.
+`device.read`, `device.written`: bytes, including the warm-up; with the suffix `_per_operation`, B per operation.
+`returned`: bytes of values that reads returned. `cpu.steal`, `cpu.others`, `io.others`: the shares of the host that
+other machines or programs used. `verified`, `wrong`: values that were compared, and values that differed.
+`<operation>.bandwidth`: B/s of one node. `segments.lost`: the number of lost segments. A figure with n = 0 is based on
+an unknown number of operations.
 
 Facts: `durability`, `consistency`, `replication`, `replication_acknowledged` (guarantees); `file_system`;
 `networked` (yes or no); `hosts`, `data_nodes`, `cpu_model`, `cpus`, `memory_bytes`, `kernel`; `device_read_bps`,
@@ -103,7 +105,7 @@ class Settings(Question):
 
 
 class Own:
-    """The settings of each trial; if several result sets are joined, the settings of the trial's own result set.
+    """The settings of each trial; if result sets are joined, with the checks and claims of the trial's own result set.
 
     A trial that is invalid in its experiment must not become valid because it is compared with another experiment.
     """

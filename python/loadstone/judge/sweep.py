@@ -41,7 +41,7 @@ LOADS_NAMED = 4
 
 
 def is_sweep(comparisons: Sequence[Comparison]) -> bool:
-    """Whether the comparisons cover several numbers of clients."""
+    """Whether the comparisons cover at least LOADS_MIN different numbers of clients."""
     loads = {dict(comparison.context).get(CLIENTS) for comparison in comparisons}
     return len(loads) >= LOADS_MIN and all(isinstance(load, int | float) for load in loads)
 
@@ -180,7 +180,7 @@ def describe_conclusions(group: Sequence[Comparison], contender: str, baseline: 
 
 
 def enumerate_loads(comparisons: Sequence[Comparison]) -> str:
-    """The numbers of clients: `1, 2 and 8 clients`; only their number if they are many."""
+    """The numbers of clients: `1, 2 and 8 clients`; only a count if there are many."""
     loads = sorted(float(dict(comparison.context)[CLIENTS]) for comparison in comparisons)
     if len(loads) > LOADS_NAMED:
         return f"{len(loads)} loads"

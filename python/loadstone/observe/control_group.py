@@ -41,9 +41,7 @@ class ControlGroup:
     def processes(self) -> tuple[int, Path] | None:
         """The number of processes and threads that the group may have, and the group that sets this limit.
 
-        None if there is no limit.
-
-        The tightest limit of the group and its ancestors applies.
+        None if there is no limit. The tightest limit of the group and its ancestors applies.
         """
         # `max` is not a number.
         limits = ((read_number(path / "pids.max"), path) for path in self.pids)

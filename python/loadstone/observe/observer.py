@@ -67,7 +67,7 @@ class Observer:
         self.close()
 
     def watch_process(self, name: str, pid: int) -> None:
-        """Observes another process, which may have exited already. It replaces any observed process of this name."""
+        """Observes another process, which may have exited already. The new process replaces any of the same name."""
         stat = read_stat(pid, self._proc)
         if stat is not None:
             self._watched[name] = stat.key

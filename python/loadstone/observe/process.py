@@ -1,7 +1,7 @@
 """The kernel's counters of a process, /proc/<pid>/stat and /proc/<pid>/io (proc(5)), and a census of all processes.
 
-A census separates the work of the lab, of the kernel and of other programs. It takes about 30 µs per process, so it is
-taken at the beginning and end of a phase, not with each sample.
+A census separates the work of the lab, of the kernel and of other programs. A census costs about 30 µs per process, so
+it is taken at the beginning and end of a phase, not with each sample.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ KERNEL_THREAD = 0x00200000
 UNRECORDED = ("kernel", "state", "session")
 
 Key = tuple[int, int]
-# The parent of all kernel threads. If it is not visible, this is a container, or the processes of other users are
-# hidden.
+# The parent of all kernel threads. If this parent is not visible, the lab runs in a container, or the processes of
+# other users are hidden.
 KERNEL_PARENT = (2, "kthreadd")
 
 
@@ -46,7 +46,7 @@ class ProcessCounters:
     state: str = field(default="", compare=False)
     session: int = field(default=0, compare=False)
     # The bytes that the process read from storage, and the bytes of pages that it dirtied; None if they cannot be read.
-    # Both include children that the process has waited for (the kernel's exit.c).
+    # Both counts include children that the process has waited for (the kernel's exit.c).
     read_bytes: int | None = None
     written_bytes: int | None = None
 
@@ -112,7 +112,7 @@ def bytes_of(pid: int | str, proc: Path = PROC) -> tuple[int, int] | None:
 class Census:
     """The work of the lab, of the kernel and of other programs so far, by process."""
 
-    # Ticks of kernel threads: write-back, journals, encryption. They do not count as interference.
+    # Ticks of kernel threads (write-back, journals, encryption), which do not count as interference.
     kernel: Mapping[Key, int]
     # Ticks of the family: the lab, the observed processes and all their descendants, including exited children.
     family: Mapping[Key, int]

@@ -40,7 +40,7 @@ class Level:
 
     cpu_ticks: int
     memory_bytes: int
-    # Bytes read and written; None if they may not be read.
+    # The bytes read and written; None if these counters may not be read.
     io: tuple[int, int] | None
     pids: Sequence[int]
 
@@ -54,7 +54,7 @@ class ServerUse:
     elapsed_ns: int = 0
     cpu_ticks: int = 0
     memory_max: int = 0
-    # Bytes read and written; None if they may not be read.
+    # The bytes read and written; None if these counters may not be read.
     io: tuple[int, int] | None = (0, 0)
     samples: int = 1
     gc_offset: int = 0

@@ -46,7 +46,8 @@ Figure = tuple[str, float, str]
 
 
 def processor_figures(window: Window) -> Iterator[Figure]:
-    """The shares of CPU time that was busy, waiting for I/O, stolen by a hypervisor, or used by other processes."""
+    """The shares of CPU time that was busy, waiting for I/O, stolen by a hypervisor, used by other processes, or
+    withheld by a quota."""
     ticks = sum(window.ticks.values())
     if ticks >= TICKS_MIN:
         steal = window.ticks["steal"]
@@ -154,7 +155,8 @@ def network_figures(window: Window, interfaces: frozenset[str] | None) -> Iterat
 
 
 def process_figures(window: Window) -> Iterator[Figure]:
-    """The largest resident memory, the CPU usage and the major page faults of each watched process."""
+    """The largest resident memory, the CPU usage and the major page faults of each watched process, except the lab and
+    servers."""
     for name, usage in window.processes.items():
         if name == LAB or name.startswith(SERVER):
             continue

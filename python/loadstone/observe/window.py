@@ -42,7 +42,7 @@ class Attribution:
 
 @dataclass
 class Window:
-    """The sums over a phase; times are in ns, except for ticks."""
+    """The sums over a phase; times are in ns, unless a comment states another unit."""
 
     first: HostSample | None = None
     last: HostSample | None = None
@@ -50,8 +50,8 @@ class Window:
     # The ticks of all processors together, keyed by the columns in PROCESSOR.
     ticks: Counter[str] = field(default_factory=Counter)
     attributed: Attribution = field(default_factory=Attribution)
-    # For each device: B read, written and discarded, and busy ms. For each interface: B received and sent. For each
-    # resource: some µs, full µs.
+    # For each device: B read, written and discarded, busy ms, and the number of reads. For each interface: B received
+    # and sent. For each resource: some µs, full µs.
     disks: dict[str, list[int]] = field(default_factory=dict)
     network: dict[str, list[int]] = field(default_factory=dict)
     pressure: dict[str, list[int]] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class Window:
         return self.last.clocks.monotonic_ns - self.first.clocks.monotonic_ns if self.first and self.last else 0
 
     def add_sample(self, sample: HostSample) -> None:
-        """Adds a later sample."""
+        """Adds the next sample."""
         if self.last is not None:
             self._add_pair(self.last, sample)
         else:

@@ -14,7 +14,7 @@ from loadstone.results.redaction import Redaction
 from loadstone.results.result_set import ResultSet
 
 SUFFIX = ".zip"
-# Files that an archive omits. It also omits the files of trials in progress.
+# Files that an archive omits, in addition to the files of trials in progress.
 OMITTED = ("lock",)
 # A redacted archive omits reports: their charts contain names, and they can be generated again.
 REPORT = ("report.html", "report.md", "report")

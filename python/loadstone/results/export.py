@@ -1,4 +1,6 @@
-"""Results as Arrow tables, for other tools: trials, figures, intervals and hosts; figures also as CSV and Parquet."""
+"""Results as Arrow tables, for other tools: trials, figures, facts, intervals, hosts and samples of hosts; figures also
+as CSV and Parquet.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,7 @@ COUNTERS = {
 def write_figures(results: ResultSet, expression: str, path: Path | None) -> None:
     """Writes CSV or Parquet, according to the file's suffix; without a file, CSV to standard output.
 
-    Raises LoadstoneError if the file cannot be written, or has another suffix.
+    Raises LoadstoneError if the file cannot be written, or if its suffix is neither .csv nor .parquet.
     """
     exported = filter_results(results, expression)
     if path is None:

@@ -8,7 +8,7 @@ from typing import Any
 
 # The nouns for kinds whose names are not nouns.
 NOUNS = {"power": "power cut", "full": "full disk", "slow": "slowdown"}
-# The kind without a fault, and the kinds that end server processes: a restart takes time, and CPU time on the host.
+# The kind of the trial without a fault, and the kinds that end server processes, whose restart takes time and CPU time.
 NONE = "none"
 ENDING_SERVERS = frozenset({"kill", "stop", "restart", "power"})
 # The fact of a fault whose effect was verified only by a user's command, which may be wrong.
@@ -25,7 +25,7 @@ class FaultRecord:
 
     # `kill`, `stop`, `pause`, `restart`, `power`, `cut`, `full`, `slow`; `none` in the twin.
     kind: str
-    # The names of the servers. If they were drawn from a role, `role` names it.
+    # The names of the servers; `role` is the role from which they were drawn, if any.
     servers: tuple[str, ...]
     # The instants drawn from (seed, repeat).
     planned_at_ns: int

@@ -50,7 +50,7 @@ VALUES = "values.jsonl"
 PILOT, PILOT_TRIALS = "pilot.json", "pilot.jsonl"
 # The records of faults, in the files of an attempt; a record is added after each step of a fault.
 FAULTS = "faults.jsonl"
-# The file of an attempt in progress. It contains the line that records the attempt as interrupted if the lab exits.
+# The file of an attempt in progress, with the line that records the attempt as interrupted if the lab exits.
 ATTEMPT_START = "begun.json"
 
 

@@ -38,7 +38,7 @@ class Writer:
         self._spans: dict[int, tuple[int, int]] = {}
 
     def write_interval(self, interval: Interval) -> None:
-        """Adds an interval's histograms, and lines for its completed operations that were due in earlier intervals."""
+        """Adds an interval's histograms, and lines for operations that were due earlier but completed in it."""
         if not self._spans:
             start = (interval.unix_ns - interval.length_ns - interval.start_ns) / 1e9
             self._file.write(HEADER.format(unit=UNIT, start=start))

@@ -39,7 +39,7 @@ ADDRESS = re.compile(
 PATH = re.compile(
     r"(?:(?<![\w.+/@%~-])|(?<=\s-[A-Za-z]))(?:~[\w.-]*)?/[^\s\"'`,;:()<>|&*?\\\[\]{}=]+|/(?:home|Users)/[^\s\"'`,;:()<>|&*?=]+"
 )
-# Paths with spaces in text: in quotes, or as the whole value of a key. Also Windows paths.
+# Paths with spaces in text, in quotes or as the whole value of a key; and Windows paths.
 QUOTED_PATH = re.compile(r"(?<=')/[^'\n]+(?=')|(?<=\")/[^\"\n]+(?=\")")
 VALUE_PATH = re.compile(r"(?m)(?<=: )/[^\n,#\[\]{}'\"]* [^\n,#\[\]{}'\"]*$")
 WINDOWS_PATH = re.compile(r"(?<!\w)[A-Za-z]:\\[^\s\"'<>|]+")

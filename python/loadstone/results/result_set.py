@@ -22,7 +22,7 @@ DEFAULT_METRICS = (
     *("throughput", "read.p99", "update.p99", "insert.p99", "write.p99", "sync.p99"),
     *("read.p50", "update.p50", "insert.p50", "write.p50", "sync.p50"),
 )
-# The latencies of a mix without any of the default metrics.
+# The latencies that are shown if no default latency was measured, or for a single variant.
 ALL_OPERATIONS = ("all.p99", "all.p50")
 # The statistics of a latency, for operations without any of the default metrics; older tools print few statistics.
 LATENCIES = (("p99", "p50"), ("p95",), ("p90",), ("mean",))
@@ -42,7 +42,7 @@ class Question:
     __pydantic_config__: ClassVar = FINITE
 
     text: str = ""
-    # The compared dimension, and its value that is the baseline (None: the first value seen).
+    # The compared dimension, and the value that is the baseline (None: the first value seen).
     by: str | None = None
     baseline: Scalar | None = None
     # The compared metrics; if empty, the DEFAULT_METRICS that were measured.
@@ -63,7 +63,7 @@ class Question:
     promises: tuple[str, ...] = ()
     # The facts, or groups of facts, that each dimension sets: {"cl": ("consistency",), "letter": ("work",)}.
     guarantees: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    # Whether to show each repeat in addition to averages.
+    # Whether to show each repeat in addition to the medians.
     repeats: bool = False
     # The smallest difference that matters, as a share of the baseline's figure (0.01: 1 %).
     matters: float = MATTERS
@@ -104,7 +104,7 @@ class ResultSet:
     path: Path | None = None
     # Warnings for the user about data that had to be omitted while reading.
     warnings: tuple[str, ...] = ()
-    # The question of each trial's original set, by the trial's id, if this set joins several.
+    # The question of each trial's original set, by the trial's id, if this set joins several sets.
     own: Mapping[str, Question] = field(default_factory=dict)
     # pilot.json: the warm-up that a pilot block found; empty without a pilot block.
     pilot: Mapping[str, Any] = field(default_factory=dict)
@@ -158,7 +158,8 @@ class ResultSet:
 
     @property
     def comparison_dimension(self) -> str | None:
-        """The compared dimension: the question's, else a usual varying dimension, else the first varying dimension."""
+        """The compared dimension: the question's, else the first of the USUAL dimensions that varies, else the first
+        dimension that varies; None if none varies."""
         if self.question.by is not None:
             return self.question.by
         varying = [name for name, values in self.dimensions.items() if len(values) > 1]
@@ -183,8 +184,8 @@ class ResultSet:
 def order_metrics(trials: Iterable[TrialResult], requested: Sequence[str]) -> tuple[str, ...]:
     """The measured metrics to compare; the first is confirmatory and determines stopping, the claim and the chart.
 
-    They are the `requested` metrics, else the DEFAULT_METRICS of at least two variants, else the figures for which more
-    is better, else means, else the first figure that can be compared. If block sizes differ, bandwidths are added.
+    The result is the `requested` metrics, else the DEFAULT_METRICS of at least two variants, else the figures for which
+    more is better, else means, else the first figure that can be compared. If block sizes differ, bandwidths are added.
     At a set rate, every system's throughput equals the rate, so a latency decides and throughput is last.
     """
     every = list(trials)
@@ -210,7 +211,8 @@ def order_metrics(trials: Iterable[TrialResult], requested: Sequence[str]) -> tu
 
 
 def list_latencies(known: Mapping[str, Value]) -> list[str]:
-    """The latencies of all operations, or else of each, with the first of the LATENCIES that was measured."""
+    """The latencies of all operations, else of each operation type, with the first statistics in LATENCIES that were
+    measured."""
     plain = [name for name, value in known.items() if name.count(".") == 1 and value.unit == "ns"]
     for statistics in LATENCIES:
         names = [f"{name.partition('.')[0]}.{statistic}" for statistic in statistics for name in plain]

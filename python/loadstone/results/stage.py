@@ -48,7 +48,7 @@ class Stage:
 
     @property
     def rate(self) -> str:
-        """The rate of the stage in words: `5,000 op/s`, `1,000 to 5,000 op/s`, `pause`."""
+        """The rate of the stage as text: `5,000 op/s`, `1,000 to 5,000 op/s`, `pause`."""
         if self.is_pause:
             return "pause"
         if self.is_constant:
@@ -57,7 +57,7 @@ class Stage:
 
     @property
     def title(self) -> str:
-        """The name of the stage in words: `stage 2 (5,000 op/s)`."""
+        """The name of the stage as text: `stage 2 (5,000 op/s)`."""
         return f"stage {self.number} ({self.rate})"
 
     def values(self) -> Iterator[Value]:

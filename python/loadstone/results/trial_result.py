@@ -53,7 +53,8 @@ class Series:
         return self.throughput[:-1] if cut else self.throughput
 
     def drop_start(self, seconds: float) -> Series | None:
-        """The intervals that begin after a number of seconds; None if there are none."""
+        """The intervals that begin after a number of seconds, with start times relative to the first of them; None if
+        there are none."""
         # Tools round their times to milliseconds.
         later = (start >= seconds - ROUNDED_SECONDS for start in self.start_seconds)
         first = next((index for index, is_later in enumerate(later) if is_later), None)

@@ -18,7 +18,7 @@ RUN = "run"
 def join_results(sides: Sequence[ResultSet | Sequence[ResultSet]]) -> ResultSet:
     """One set with all trials, and with the first side as the baseline. A side is one set, or one set per run.
 
-    A dimension that identifies the run adds nothing to `run`. It is omitted, so that two files with one variant each
+    A dimension that identifies the run adds nothing to `run`, and is omitted, so that two files with one variant each
     can be compared.
     """
     grouped = [[results_of] if isinstance(results_of, ResultSet) else list(results_of) for results_of in sides]
@@ -112,8 +112,8 @@ def name_sides(labels: Sequence[str], sizes: Sequence[int]) -> list[str]:
     for size in sizes:
         own, labels = labels[:size], labels[size:]
         names.append(own[0])
-        # Digits at the end of the common prefix belong to the runs' numbers; other digits, also in the name of a
-        # directory, may be a version.
+        # Digits at the end of the common prefix belong to the runs' numbers; other digits, and digits in the
+        # name of a directory, may be a version.
         common, slash, _ = common_beginning(own).partition("/")
         common = common if slash else common.rstrip("0123456789").rstrip(" .-_#")
         shared.append(common if size > 1 else own[0])

@@ -29,7 +29,8 @@ PERCENTILES = {
 }
 # Figures for which more is better.
 HIGHER_IS_BETTER = frozenset({"throughput", "throughput_share", "yield", "succeeded", "bandwidth", "io_rate"})
-# Shares and counts for which less is better; a share or count with another name may be either (hits, misses).
+# The units of figures whose better direction depends on the name, and the names for which less is better. A share or
+# count with another name may be good or bad (hits).
 UNDIRECTED_UNITS = frozenset({"share", "operations"})
 LOWER_IS_BETTER = frozenset(
     {"errors", "failed", "misses", "not_found", "late", "unanswered", "censored", "missed", "overdue", "refused"}
@@ -66,7 +67,7 @@ class Value:
     resolution: float = 0.0
 
     def prefix_metric(self, name: str) -> Value:
-        """The figure with a prefix to the name of its metric: the part of a run to which the figure belongs."""
+        """The figure with `name`, which states the part of a run, as a prefix of its metric."""
         return replace(self, metric=f"{name}.{self.metric}")
 
     def to_json(self) -> dict[str, Any]:

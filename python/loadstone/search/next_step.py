@@ -17,7 +17,7 @@ from loadstone.statistics.knee import REPEATS_MIN, RESAMPLES, Knee, find_knee
 # The highest load to try, as a multiple of the load at which throughput reaches its plateau: two doublings, as a single
 # doubling without a rise may be a dent in a rising curve.
 BEYOND = 4
-# A throughput counts as lower if it is below the best by more than this share.
+# A throughput counts as lower if it is below the highest by more than this share.
 FALL = 0.05
 
 
@@ -52,7 +52,7 @@ class Path:
         if probe.invalid:
             self.wall = load, probe.invalid
             return None
-        # With fewer repeats, a knee has no bracket.
+        # With fewer than REPEATS_MIN repeats, a knee has no bracket.
         enough = REPEATS_MIN if self.rule.objective is None else 1
         if len(probe.valid) < min(max(self.rule.at_least, enough), self.rule.at_most):
             raise WantedError(load)
@@ -114,7 +114,8 @@ class Climb(Path):
         return "the upper bound was reached"
 
     def halve_gap(self) -> str:
-        """Halves the gap below the load that reaches the plateau; returns the reason for stopping."""
+        """Halves the gap below the load that reaches the plateau; returns the reason for stopping, empty without
+        a gap."""
         ladder = self.rule.load_ladder()
         # Loads that were tried between doublings for earlier estimates of the knee also count.
         for load in [load for load in self.probes if load not in ladder]:
@@ -139,7 +140,8 @@ class Climb(Path):
         return probe is not None
 
     def fit_knee(self, resamples: int = RESAMPLES) -> Knee:
-        """The knee of the tried loads. Their order was not random, so repeats of different loads do not form blocks."""
+        """The knee of the tried loads. The order of trials was not random, so repeats of different loads do not form
+        blocks."""
         points = {load: dict(enumerate(trial.throughput for trial in trials)) for load, trials in self.tried.items()}
         return find_knee(points, blocks=False, resamples=resamples)
 
@@ -205,7 +207,8 @@ class Way(Path):
             raise WantedError(load)
 
     def climb_loads(self) -> None:
-        """Doubles the load until two consecutive loads miss the objective (one may be a dent), or the system fails."""
+        """Doubles the load until two consecutive loads miss the objective (a single miss may be a dent), or the
+        system fails."""
         for load in self.rule.load_ladder():
             go = self.decide_load(load)
             if go is None:

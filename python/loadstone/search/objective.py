@@ -1,6 +1,6 @@
 """Conditions in human notation: `p99 < 10ms`, `read.p99.9 < 5ms and errors == 0`, `throughput >= 0.95x`.
 
-They are the objective of a search, or the expectations of an experiment.
+Conditions form the objective of a search, or the expectations of an experiment.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Objective:
 
     @property
     def about_errors(self) -> bool:
-        """Whether the objective limits the number of failed operations."""
+        """Whether the objective limits the number or share of failed operations."""
         return any(term.metric == ERRORS for term in self.terms)
 
 

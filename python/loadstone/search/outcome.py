@@ -54,9 +54,10 @@ class SearchOutcome:
     rule: Rule
     kind: Kind
     # The answer: the lowest tried load that reaches the plateau, or the highest that meets the objective; for `beyond`
-    # and `wall`, the last load that met it. None without such a load.
+    # and `wall`, the highest load that was judged, or that met the objective. None without such a load.
     load: float | None
-    # Certain bounds of the answer, which is above `low` and at most `high`; None if no bound is certain.
+    # Certain bounds of the answer: a knee is above `low` and at most `high`; the highest load that meets an objective
+    # is at least `low` and below `high`. None if a bound is not certain.
     low: float | None
     high: float | None
     # With an objective, the decision on every load, in order of load.

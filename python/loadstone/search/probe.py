@@ -60,8 +60,8 @@ class Probe:
 
     @cached_property
     def invalid(self) -> str:
-        """The most frequent reason why trials do not count, if the load cannot be judged because too many do not count;
-        else empty."""
+        """If too few trials count for the load to be judged, the most frequent reason why trials do not count; else
+        empty."""
         reasons = [sample.invalid for sample in self.samples if sample.invalid]
         if len(reasons) < INVALID_MIN or len(reasons) < len(self.valid):
             return ""
@@ -69,8 +69,8 @@ class Probe:
 
     @property
     def throughput(self) -> float | None:
-        """The median throughput, op/s, without trials in which the system failed, unless all failed; None without
-        usable samples."""
+        """The median throughput, op/s, of the trials in which the system did not fail; 0 if it failed in all of them,
+        None without usable samples."""
         measured = [sample.throughput for sample in self.usable if not sample.failed]
         return median(measured or [0.0]) if self.usable else None
 
@@ -81,7 +81,7 @@ class Probe:
 
     def weakest_bound(self, key: str) -> str | None:
         """The bound of one of the objective's figures over all trials; `at_most` if the generator's lateness raised
-        it."""
+        this figure."""
         bound = weakest_bound([sample.bounds.get(key) for sample in self.usable])
         figure = self.median_figure(key)
         lower = [sample.lower.get(key, sample.figures[key]) for sample in self.usable if key in sample.figures]
@@ -90,6 +90,6 @@ class Probe:
 
     @property
     def miss_reason(self) -> str:
-        """The reason why the rate was not held, from the first such trial; empty unless most trials missed the rate."""
+        """The reason why the first trial that missed the rate missed it; empty unless most trials missed the rate."""
         reasons = [sample.missed for sample in self.valid if sample.missed]
         return reasons[0] if len(reasons) * 2 > len(self.valid) else ""

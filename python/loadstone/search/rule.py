@@ -22,7 +22,7 @@ RATIO = 1.1
 # a server in 88 %.
 CONFIRMATIONS = 12
 CONFIDENCE = 0.9
-# If a smaller share of the operations completed, the rate is not held, however fast these operations were.
+# If less than this share of the operations completed, the rate is not held, however fast these operations were.
 DELIVERED = 0.95
 BOUNDS: dict[Over, tuple[float, float]] = {"clients": (1, 1024), "rate": (1_000, 1_000_000)}
 # Rates are rounded to this number of digits.
@@ -61,7 +61,7 @@ class Rule:
         return units.load_over(load, self.over)
 
     def load_ladder(self) -> list[float]:
-        """The loads of the ascent: doublings, and the upper bound unless it is too close to the last doubling."""
+        """The loads of the ascent: doublings, and the upper bound if no doubling reaches it."""
         loads = list(takewhile(lambda load: load <= self.most, (self.least * 2.0**n for n in count())))
         return loads if loads[-1] == self.most else [*loads, float(self.most)]
 

@@ -172,7 +172,7 @@ def name_bracket(outcome: SearchOutcome) -> str:
 
 
 def overlap_text(outcomes: Sequence[SearchOutcome | None]) -> str:
-    """The consequence of two overlapping brackets; empty for other numbers of searches, and for equal answers."""
+    """A statement that the brackets of two searches with different answers overlap; else empty."""
     known = [outcome for outcome in outcomes if outcome is not None and outcome.load is not None]
     if len(outcomes) != 2 or len(known) != 2 or known[0].load == known[1].load:
         return ""

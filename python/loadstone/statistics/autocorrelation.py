@@ -62,7 +62,8 @@ def run_mean(series: Sequence[float], level: float = LEVEL) -> Estimate:
     """The mean over a run's intervals of equal length, with a confidence interval that accounts for autocorrelation.
 
     `n` is the effective number of intervals, rounded down. There is no confidence interval if `n` is below REPEATS_MIN,
-    or if there are fewer than POINTS_MIN points. The interval is for this mean, not for the variation between runs.
+    or if there are fewer than POINTS_MIN points (`n` is then their number). The interval is for this mean, not for the
+    variation between runs.
     """
     x = finite_samples(series)
     if len(x) < POINTS_MIN:

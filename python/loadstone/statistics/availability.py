@@ -38,7 +38,7 @@ ALPHA = 0.01
 # A single window is a relapse if it is below this share of the median, and this many times as far below the median as
 # any window before the fault.
 RELAPSE, RELAPSE_FACTOR = 0.5, 2
-# A second with a lower yield counts towards the width of the outage.
+# A second with a yield below this counts towards the width of the outage.
 WIDTH_YIELD = 0.99
 # A last interval that is shorter than this share of the first interval is a remainder.
 COMPLETE = 0.9
@@ -62,7 +62,7 @@ class OfferedLoad:
         return int(self.start_ns[-1] + self.length_ns[-1]) if len(self.start_ns) else 0
 
     def index_at(self, instant_ns: int) -> int:
-        """The index of the interval that contains an instant; the number of intervals if it is after the end."""
+        """The index of the interval that contains an instant; the number of intervals if none contains it."""
         return int(np.searchsorted(self.start_ns + self.length_ns, instant_ns, side="right"))
 
 
@@ -151,9 +151,10 @@ def seconds_of(load: OfferedLoad, first: int) -> int:
 
 
 def measure_depth(load: OfferedLoad, first: int, intervals: int | None = None, due_min: float = 0) -> float:
-    """1 - the lowest yield of any second, which may start at any interval, or of a remainder shorter than a second.
+    """1 - the lowest yield of any second, which may start at any interval.
 
-    `intervals` sets a window length other than one second. Windows with at most `due_min` due operations do not count.
+    A span of less than a second is one window. `intervals` sets a window length other than one second. Windows with at
+    most `due_min` due operations do not count.
     """
     due, good = load.due[first:], load.good[first:]
     count = min(intervals or seconds_of(load, first), len(due))
@@ -176,7 +177,8 @@ def measure_width_ns(load: OfferedLoad, first: int) -> int:
 
 
 def measure_gap_ns(load: OfferedLoad, first: int) -> int:
-    """The length of the longest gap: a series of intervals with due operations but without a good operation."""
+    """The length of the longest gap: intervals without a good operation, of which the first and the last have due
+    operations."""
     longest = current = pending = 0
     for due, good, length in zip(load.due[first:], load.good[first:], load.length_ns[first:], strict=True):
         if good > 0:

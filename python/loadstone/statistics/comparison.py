@@ -25,7 +25,7 @@ from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 from loadstone.statistics.intervals import LEVEL, ROUNDING, CentreIntervals, Floats, finite_samples, t_interval
 
 ALPHA = 0.05
-# With fewer repeats of a side, even disjoint ranks do not reach ALPHA.
+# With fewer repeats of a side than this, even disjoint ranks do not reach ALPHA.
 UNPAIRED_MIN = 4
 # Up to this number of repeats of a side, the probabilities of ranks are exact; SciPy has the same limit.
 EXACT_MAX = 8

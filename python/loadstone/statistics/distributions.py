@@ -34,8 +34,8 @@ def student_tail(t: float, freedom: float) -> float:
 def student_quantile(tail: float, freedom: float) -> float:
     """The value that Student's t exceeds with probability `tail`, which must be below a half.
 
-    Computed by Newton's method from the normal quantile, which is smaller. The tail is convex, so every step stays
-    below the result, and none overshoots.
+    Computed by Newton's method, starting at the normal quantile, which is below the result. The tail is convex, so no
+    step overshoots the result.
     """
     density = math.exp(-log_beta(freedom / 2, 0.5)) / math.sqrt(freedom)
     t = normal_quantile(tail)
@@ -126,8 +126,9 @@ def cumulate_coefficients(above: Sequence[int], below: Sequence[int]) -> tuple[i
     """Cumulative coefficients of a polynomial in q: the product of 1 - q^i over `above`, divided by the same product
     over `below`.
 
-    With 1 … n over 1 … 1, it counts the inversions of permutations; with n + 1 … n + m over 1 … m (Gauss's binomial),
-    it counts the inversions between two samples (Stanley, Enumerative Combinatorics 1, 2nd ed., section 1.7).
+    With 1 … n over 1 … 1, the coefficients count the inversions of permutations; with n + 1 … n + m over 1 … m (Gauss's
+    binomial), they count the inversions between two samples (Stanley, Enumerative Combinatorics 1, 2nd ed.,
+    section 1.7).
     """
     degree = sum(above) - sum(below)
     counts = [1] + [0] * degree

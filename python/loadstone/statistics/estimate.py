@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# With fewer repeats, no claim is allowed: the smallest two-sided p of a signed-rank test is 2/2^n, 0.0625 at n = 5.
+# With fewer repeats than this, no claim is allowed: the smallest two-sided p of a signed-rank test is 2/2^n, 0.0625
+# at n = 5.
 REPEATS_MIN = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A figure from `n` repeats; `low` and `high` are None below REPEATS_MIN repeats.
+    """A figure from `n` repeats; `low` and `high` are None without an interval, as with too few repeats.
 
     `level` is the actual level of the interval, as order statistics only allow certain levels; `method` is the
     statistical method.

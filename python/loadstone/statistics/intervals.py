@@ -16,10 +16,10 @@ from loadstone.statistics.distributions import binomial_tail, student_quantile, 
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
 LEVEL = 0.95
-# The rounding error between equal figures: a smaller variance counts as 0, and is not used as a divisor.
+# The rounding error between equal figures: a smaller relative spread counts as 0, and is not used as a divisor.
 ROUNDING = 1e-12
-# Ten standard deviations of a normal distribution, as in hyperfine (Iglewicz & Hoaglin 1993 suggest a third of this
-# value).
+# Ten standard deviations of a normal distribution, in median absolute deviations, as in hyperfine (Iglewicz & Hoaglin
+# 1993 suggest a third of this value).
 OUTLIER = 14.826
 
 Floats = NDArray[np.float64]

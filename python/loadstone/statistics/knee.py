@@ -84,9 +84,9 @@ class Knee:
 def find_knee(points: Mapping[float, Mapping[int, float]], *, blocks: bool = True, resamples: int = RESAMPLES) -> Knee:
     """The knee of throughput (op/s) by load and block; figures that are not positive are ignored.
 
-    If `blocks` is false, the inner keys only number the repeats of a load. At least two loads need REPEATS_MIN repeats;
-    if they have them, loads with one repeat are ignored. Without `resamples`, only the estimate is computed: no
-    bracket, no collapse, and no reason.
+    If `blocks` is false, the inner keys only number the repeats of a load. If at least two loads have REPEATS_MIN
+    repeats, loads with one repeat are ignored. If not, or without `resamples`, only the estimate is computed: no
+    bracket and no collapse.
     """
     figures = {load: {block: x for block, x in cells.items() if 0 < x < math.inf} for load, cells in points.items()}
     used = {load: cells for load, cells in figures.items() if cells and 0 < load < math.inf}
@@ -98,7 +98,7 @@ def find_knee(points: Mapping[float, Mapping[int, float]], *, blocks: bool = Tru
     loads, logs = tuple(map(float, used)), logarithm_table(used)
     raw = column_medians(logs)
     if blocks:
-        # The common shift of a block is removed. It moves the knee only if cells are missing.
+        # The common shift of a block is removed. This shift moves the knee only if cells are missing.
         logs = logs - column_medians((logs - raw).T)[:, None]
     medians = column_medians(logs)
     error = ERRORS * standard_error(logs, medians, blocks=blocks)
@@ -215,7 +215,7 @@ def resample_deviations(logs: Floats, medians: Floats, resamples: int, *, blocks
     tail = (1 - LEVEL) / 2
     student = student_quantile(tail, max(degrees_of_freedom(logs, blocks=blocks), 1)) / normal_quantile(tail)
     deviations: Floats = (column_medians(resampled) - medians) * np.sqrt(number / (number - 1))
-    # For loads with fewer repeats, the pooled noise of all loads replaces resampling.
+    # For loads with fewer than REPEATS_MIN repeats, the pooled noise of all loads replaces resampling.
     pooled = standard_error(logs, medians, blocks=blocks) * np.sqrt(number.mean() / number)
     deviations = np.where(number < REPEATS_MIN, random.normal(size=deviations.shape) * pooled, deviations)
     return deviations * student

@@ -20,7 +20,7 @@ from typing import Literal, get_args
 from loadstone.engine.histogram import Histogram
 
 # The bound of an inexact figure. `failed`: the rank belongs to a failed operation, so the percentile is infinite. An
-# infinite figure is stored as the latency of the slowest successful operation, and cannot be ranked.
+# infinite figure is stored as the largest known latency or wait, and cannot be ranked.
 Bound = Literal["at_least", "failed"]
 BOUNDS: tuple[Bound, ...] = get_args(Bound)
 # The output for an infinite figure of a stage in which no operation failed.

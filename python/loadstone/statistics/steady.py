@@ -92,8 +92,8 @@ def assess_steadiness(series: Sequence[float], effect_min: float = EFFECT_MIN, a
 def find_trend(y: Floats) -> tuple[float, float]:
     """The Theil–Sen slope per point (Sen 1968), and the Mann–Kendall p for no trend.
 
-    The test uses Kendall's tau against time (Mann 1945), and is exact for few points. Its variance is multiplied by n
-    over the effective size of the detrended series (Hamed & Rao 1998; Yue & Wang 2004, who detrend first).
+    The test uses Kendall's tau against time (Mann 1945), and is exact for few points. The variance of tau is multiplied
+    by n over the effective size of the detrended series (Hamed & Rao 1998; Yue & Wang 2004, who detrend first).
     """
     time = np.arange(len(y), dtype=float)
     slope, *tails = kendall_test(y)
@@ -127,7 +127,7 @@ def find_change(y: Floats) -> tuple[int | None, float, float]:
     This is a CUSUM test: the largest sum of residuals, divided by their standard deviation and the root of n, is the
     maximum of a Brownian bridge, which has Kolmogorov's distribution (Ploberger & Krämer, The CUSUM test with OLS
     residuals, Econometrica 60, 1992; Aue & Horváth, Structural breaks in time series, 2013, on dependence). Deviation
-    and effective size are computed without the step, which would otherwise inflate both. Because they are estimates, a
+    and effective size are computed without the step, which would otherwise distort both. Because they are estimates, a
     Student tail replaces the normal tail. Each side has at least 3 points and at least a twentieth of all points, since
     one slow interval at an end is an outlier, not a level. Pettitt's test, which uses ranks, misses late changes: with
     a loss of 20 % in the last quarter of 20 points with 5 % noise, it detected 14 % of cases, and CUSUM nearly all.

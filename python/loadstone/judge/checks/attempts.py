@@ -30,7 +30,7 @@ LOST_ENDS = {
 }
 # This many interrupted attempts or more are not a coincidence.
 INTERRUPTED_MIN = 4
-# Nor is it a coincidence if one side has this many times as many interruptions as any other side.
+# An imbalance is not a coincidence if one side has this many times as many interruptions as any other side.
 INTERRUPTED_TIMES = 4
 
 
@@ -84,8 +84,8 @@ def find_interrupted(trials: Sequence[TrialResult], of_side: int, elsewhere: int
     """A finding on attempts at a variant that were interrupted by the user; a few interruptions are considered an
     accident.
 
-    `of_side`: the interruptions at all variants with the same compared value; `elsewhere`: the largest number for any
-    other value.
+    `of_side`: the interruptions at all variants with the same compared value; `elsewhere`: the largest number of
+    interruptions for any other value.
     """
     if count := sum(trial.interruptions for trial in trials):
         is_unequal = of_side >= max(INTERRUPTED_MIN, INTERRUPTED_TIMES * elsewhere)
@@ -108,7 +108,7 @@ def find_unavailable_checks(trial: TrialResult, missing: Sequence[NotLooked]) ->
 
 
 def find_missing_repeats(trials: Sequence[TrialResult], missing: Sequence[str]) -> Iterator[Finding]:
-    """A finding on planned repeats that are missing, for a variant of which other repeats exist."""
+    """A finding on the missing planned repeats of a variant that has other repeats."""
     message = f"{len(missing)} of {units.count_noun(len(trials) + len(missing), 'planned repeat')} are missing"
     yield Finding(INCOMPLETE, Severity.SUSPECT, message, RESUME, tuple(missing))
 
@@ -156,7 +156,7 @@ def find_missing_metrics(requested: Sequence[str], measured: Collection[str]) ->
 
 
 def find_unreadable_objective(request: str) -> Iterator[Finding]:
-    """A note on a search with an invalid objective, which earlier versions accepted; its trials are kept."""
+    """A note on a search whose objective is invalid, but was accepted by an earlier version; its trials are kept."""
     message = f"the search has an unreadable objective: {request}"
     hint = "its trials are shown; search again with an objective such as p99 < 10ms or errors < 1%"
     yield Finding(INCOMPLETE, Severity.NOTE, message, hint)
@@ -189,8 +189,8 @@ def failures_reverse_claim(
     """Whether a claim that `better` beats `worse` fails when failed attempts count as the worst possible figure.
 
     `failed` has the number of failures of each side; `worst` is 0 if more is better, else infinity. The claim fails if
-    the medians swap, or if a rank test, which accepts infinities (Mann and Whitney, Ann. Math. Statist. 18, 1947),
-    finds a difference without the failures but not with them.
+    the medians become equal or swap, or if a rank test, which accepts infinities (Mann and Whitney, Ann. Math. Statist.
+    18, 1947), finds a difference without the failures but not with them.
     """
     # The import is delayed, because it takes nearly a second of CPU time, and few trials fail.
     from scipy.stats import mannwhitneyu

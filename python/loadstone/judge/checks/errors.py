@@ -17,7 +17,7 @@ NAME = "errors"
 # The phases by the prefix of their figures, each with the noun for its operations.
 MEASURED, LOAD = "", "load."
 PHASES = {MEASURED: "operation", LOAD: "operation of the load"}
-# A trial is invalid if more than this share of one kind of operation failed.
+# A trial is invalid if more than this share of the operations of one type failed.
 KIND_SHARE = 0.1
 UNCLOSED_HINT = "see the store's log; a session that does not close has not confirmed its last writes"
 # The figure that counts reads of rows that were never written.
@@ -101,7 +101,7 @@ def through_fault(trial: TrialResult) -> Iterator[Finding]:
 
 
 def list_statuses(trial: TrialResult) -> str:
-    """The failures of the windows of a fault by status, the most frequent first: ` (4,731 timeout, 778 refused)`."""
+    """The failures in the windows of a fault, by status, most frequent first: ` (4,731 timeout, 778 refused)`."""
     counts = Counter[str]()
     for window, (metric, value) in product(windows_of_fault(trial), trial.values.items()):
         if metric.startswith(prefix := f"{window}.failed."):
@@ -156,8 +156,8 @@ def first_failure(trial: TrialResult) -> str:
 
 
 def count_through_fault(trial: TrialResult) -> float:
-    """The number of operations that failed after a requested fault was ordered and before the recovery, if there was
-    one."""
+    """The number of operations that failed after a requested fault was ordered and before the system recovered (in a
+    closed loop, before the window ended); 0 without a fault."""
     failed = (trial.value(f"{window}.failed") or 0 for window in windows_of_fault(trial))
     return sum(failed) if faults.has_fault(trial) else 0
 

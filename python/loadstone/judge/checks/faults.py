@@ -1,7 +1,7 @@
 """faults: whether a fault took place as requested, and whether the system recovered.
 
 Findings: `fault-missed`, `not-lifted`, `bystander-hit`, `before-unsteady`, `not-recovered`, `hidden-retries`,
-`shared-host`; `fault-errors` is in the check `errors`.
+`shared-host`, and `sides-differ` for a pair; `fault-errors` is in the check `errors`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ MISSED, NOT_LIFTED, BYSTANDER = "fault-missed", "not-lifted", "bystander-hit"
 UNSTEADY, NOT_RECOVERED = "before-unsteady", "not-recovered"
 RETRIES, SHARED, FAILURES = "hidden-retries", "shared-host", "fault-errors"
 SIDES = "sides-differ"
-# The maximum delay of a fault: a share of the fault's length, but at least `DELAY_MIN_NS`; for a fault without a lift,
-# a fixed time.
+# The maximum delay of a fault: a share of its planned length, but at least `DELAY_MIN_NS`; for a fault without a
+# planned length, such as a restart, a fixed time.
 DELAY_SHARE_MAX, DELAY_MIN_NS, DELAY_MAX_NS = 0.1, 2e8, 1e9
 BUSY = "the host was too busy: repeat the trial while other programs are idle"
 SLOW_VERIFY = "the fault starts when `verify` succeeds: use commands that finish sooner, or repeat on an idle host"
@@ -62,7 +62,7 @@ def check_faults(trial: TrialResult, settings: Settings) -> Looks:
 
 
 def check_fault(trial: TrialResult, fault: FaultRecord) -> Iterator[Finding]:
-    """Findings on a fault without proof, a fault that was not lifted, and a fault that also hit other servers."""
+    """Findings on a fault that lacks proof, was late, had no visible effect, was not lifted, or hit other servers."""
     here, excludes = (trial.trial,), Effect(excludes=True)
     name = f"{fault.noun} of {units.list_items([*fault.servers]) or 'no server'}"
     end_ns = trial.value("runtime")
@@ -92,7 +92,7 @@ def check_fault(trial: TrialResult, fault: FaultRecord) -> Iterator[Finding]:
 
 
 def check_effect(trial: TrialResult, fault: FaultRecord, name: str) -> Iterator[Finding]:
-    """A finding on a fault that only the user's command verified, although nothing that the engine observed changed."""
+    """A finding on a fault that only the user's command verified, while the engine observed no effect."""
     end_ns = trial.value("runtime") if fault.lift_ordered_ns is None else fault.lift_ordered_ns
     lasted_ns = (end_ns or 0) - (fault.held_ns or 0)
     names, is_open = ("failed", "late", "unanswered"), trial.loop == "open"
@@ -118,7 +118,7 @@ def check_effect(trial: TrialResult, fault: FaultRecord, name: str) -> Iterator[
 
 
 def describe_delay(fault: FaultRecord) -> str:
-    """The difference between the planned and the actual instants of a fault; empty if it is small."""
+    """The difference between the planned and the actual length or start of a fault, as text; empty if it is small."""
     order_ns, lift_ns = fault.borders_ns
     limit_ns, planned_ns = DELAY_MAX_NS, None
     # A restart has no planned length.
@@ -159,7 +159,7 @@ def unsteady_finding(trial: TrialResult, message: str, hint: str) -> Finding:
 
 
 def check_recovery(trial: TrialResult) -> Iterator[Finding]:
-    """A finding on a recovery that was not reached, or not observed for long enough; on the twin, it means noise."""
+    """A finding on a recovery that was not reached, or not observed for long enough; on the twin, a sign of noise."""
     recovered = trial.values.get("recovered")
     if recovered is None:
         return
@@ -200,7 +200,7 @@ def check_surroundings(trial: TrialResult) -> Iterator[Finding]:
 
 
 def check_pair(pair: Pair, _: Settings) -> Looks:
-    """Findings on blocks whose sides had different faults: the servers and the instant are drawn per block."""
+    """Findings on blocks whose sides had different faults, although each block draws servers and instants only once."""
     contenders = {trial.repeat: trial for trial in pair.contenders if has_fault(trial)}
     for trial in pair.baselines if pair.blocks else ():
         other = contenders.get(trial.repeat)
@@ -241,7 +241,7 @@ def trim_to_before(trial: TrialResult, series: Series) -> Series:
 
 
 def trim_to_after(trial: TrialResult, series: Series) -> Series:
-    """The intervals after the recovery; none if the system did not recover, or if that is unknown."""
+    """The intervals after the recovery; none if the fault was not lifted, or no recovery is known."""
     _, lift_ns = borders_of(trial.faults)
     recovered = trial.values.get("recovered")
     if lift_ns is None or recovered is None or recovered.bound is not None:

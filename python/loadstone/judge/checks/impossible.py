@@ -29,7 +29,8 @@ BANDWIDTH = "bandwidth"
 READS = frozenset({"read"})
 LIMITS = {"read": "device_read_bps", "write": "device_write_bps", "append": "device_write_bps"}
 VERBS = {"read": "read", "write": "wrote", "append": "appended"}
-# Two repeats are the same run if they have this many equal figures, one of them with this many digits.
+# Two repeats are copies of one run if all their figures are equal, and there are at least this many figures, one of
+# them with at least this many digits.
 FIGURES_MIN, DIGITS_MIN = 3, 9
 # In at least this many repeats, a figure with at least this many digits is not constant by chance.
 CONSTANT_MIN, CONSTANT_DIGITS_MIN = 3, 5
@@ -208,7 +209,7 @@ def list_speeds(trial: TrialResult) -> Iterator[Speed]:
 
 
 def limit_bandwidth(trial: TrialResult, metric: str, value: Value) -> Iterator[Speed]:
-    """A bandwidth with the device's limit in its direction; without a direction, with the higher of both limits."""
+    """A bandwidth with the device's limit in its direction; without a direction, with the higher of the two limits."""
     operation, last = split_metric(metric)
     if last != BANDWIDTH or operation.startswith("load."):
         return
@@ -231,7 +232,7 @@ def count_data_nodes(trial: TrialResult) -> float:
 
 
 def find_contradictions(trial: TrialResult, rounding: float) -> Iterator[str]:
-    """Negative figures, decreasing percentiles (one per operation), and means outside the extremes."""
+    """Negative figures, decreasing percentiles (at most one per operation), and means outside the extremes."""
     ladders: dict[str, list[tuple[float, Value]]] = {}
     means: dict[str, Value] = {}
     for metric, value in trial.values.items():

@@ -18,7 +18,7 @@ SHARES = {
 
 # Servers that the lab starts during a trial count as other processes in these figures until they are observed.
 OF_RESTARTS = frozenset({"cpu.others", "io.others"})
-# Restarts take at most this share of a trial's time; a larger share has another cause.
+# Restarts use at most this share of the CPU or disk time; a larger share has another cause.
 RESTARTS_MAX = 0.25
 
 

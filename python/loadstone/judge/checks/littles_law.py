@@ -83,15 +83,15 @@ def check_littles_law(trial: TrialResult, settings: Settings) -> Looks:
 
 
 def window_edge(trial: TrialResult) -> float:
-    """The most that operations completed after the window can add to the result, because the engine counts operations
-    when they are sent."""
+    """The largest amount by which operations that complete after the window can raise the result, because the engine
+    counts operations when they are sent."""
     longest, window = trial.value(f"{ALL}.max"), trial.value("runtime")
     return longest / window if "engine" in trial.facts and longest and window else 0.0
 
 
 def mean_ns(trial: TrialResult) -> tuple[float, float] | None:
-    """Lower and upper bounds on the mean latency of all operations, ns. They differ if the last digit may be rounded,
-    or if the operation types' shares are unknown."""
+    """Lower and upper bounds on the mean latency of all operations, ns. The bounds differ if the last digit may be
+    rounded, or if the operation types' shares are unknown."""
     if (mean_of_all := trial.values.get(f"{ALL}.mean")) is not None:
         half = mean_of_all.resolution / 2
         return max(mean_of_all.value - half, 0.0), mean_of_all.value + half

@@ -111,7 +111,8 @@ def describe_bound(guarantee: Guarantee) -> str:
 
 
 def stale_finding(trial: TrialResult, stale: float) -> Finding:
-    """A finding on writes that only the strongest consistency level returns; suspect if R + W > RF rules this out."""
+    """A finding on writes that only the strongest consistency level returns; suspect if R + W > RF and
+    no fault made a node forget writes."""
     writes = units.count_noun(stale, "acknowledged write is missing", "acknowledged writes are missing")
     text = f"{writes} at the workload's consistency level, but not at the strongest"
     remembered = all(fault.kind in REMEMBERING | {NONE} for fault in trial.faults)
@@ -126,7 +127,7 @@ def stale_finding(trial: TrialResult, stale: float) -> Finding:
 
 @dataclass(frozen=True)
 class Losses:
-    """Losses over the repeats of one variant; `age` describes the oldest lost write, and is empty if it is unknown."""
+    """Losses over the repeats of one variant; `age` describes the oldest lost write, empty if unknown."""
 
     kind: str
     trials: int
@@ -135,7 +136,7 @@ class Losses:
     age: str
     # The trials that were counted.
     ledgers: tuple[TrialResult, ...]
-    # The number of trials that broke the guarantee, and of trials with an unknown guarantee.
+    # The number of trials that broke the guarantee, and of trials for which this is unknown.
     broken: int
     unknown: int
     guarantee: Guarantee

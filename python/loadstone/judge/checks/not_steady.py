@@ -32,7 +32,7 @@ QUARTERS = tuple(f"in the {name} quarter of the window" for name in ("first", "s
 # The prefixes of the figures of servers that the lab started, and the suffix of figures with the period of a recurring
 # activity.
 SERVER, BEFORE, PERIOD = "server.", "server.before.", "_period_seconds"
-# Series with fewer points are not tested.
+# Series with fewer points than this are not tested.
 POINTS_MIN = 5
 # The p99 shows the drift of percentiles at this rank or above, and the p50 the drift of lower percentiles.
 TAIL = 0.9
@@ -107,7 +107,7 @@ def split_window(points: Sequence[Point]) -> Iterator[tuple[str, Sequence[Point]
 def window_tests(settings: Settings) -> list[tuple[str, float]]:
     """The parts of the window, each with the significance level of its test.
 
-    The quarters share one error rate (Bonferroni). They reveal a hump, or a step near an end, which the halves miss.
+    The quarters share one error rate (Bonferroni), and reveal a hump, or a step near an end, which the halves miss.
     """
     alpha = settings.check_threshold(NAME, "together")
     return [(HALVES, alpha), *((quarter, alpha / len(QUARTERS)) for quarter in QUARTERS)]
@@ -116,12 +116,12 @@ def window_tests(settings: Settings) -> list[tuple[str, float]]:
 def find_common_drift(
     trials: Sequence[TrialResult], levels_of: Mapping[str, Levels], jumps: Collection[str], settings: Settings
 ) -> Iterator[Finding]:
-    """A finding if all repeats drift in the same direction, which is not chance, however small each drift is.
+    """A finding if the repeats drift in a common direction, which is not chance even if no single drift is significant.
 
-    The test is a t test on the logarithms of the level inside a part of the window ÷ the level outside. A trend that
-    changes by some share over the window changes by half of this share between the halves; a step in a quarter counts
-    in full. Repeats that drift on their own (`jumps`) could hide a change common to the other repeats, so the other
-    repeats are also tested alone.
+    The test is a t test on the logarithms of the level inside a part of the window ÷ the level outside. The mean change
+    must reach the threshold `effect`. A trend that changes by some share over the window changes by half of this share
+    between the halves; a step in a quarter counts in full. Repeats that drift on their own (`jumps`) could hide a
+    change common to the other repeats, so the other repeats are also tested alone.
     """
     effect = log1p(settings.check_threshold(NAME, "effect"))
     without_jumps = [trial for trial in trials if trial.trial not in jumps]
@@ -182,7 +182,8 @@ def assess_points(points: Sequence[float], settings: Settings) -> Steadiness:
 def find_unsteadiness(
     name: str, points: Sequence[float], series: Series, settings: Settings
 ) -> tuple[list[str], float]:
-    """Descriptions of the drift of a series over the window, and its largest factor; empty if the series is steady."""
+    """Descriptions of the drift of a series over the window, and the largest factor between two levels; no
+    descriptions and 1 if the series is steady."""
     assessment = assess_points(points, settings)
     parts, ends = [], []
     plain, full = level_formats(name)
@@ -229,7 +230,7 @@ def count_dips(rates: Sequence[float], share: float, matters: float) -> int:
     apart = fmean(above) - fmean(below)
     if apart < SEPARATION * sqrt((pvariance(above) + pvariance(below)) / 2):
         return 0
-    # By chance, the window of one side may contain one more drop than the other.
+    # By chance, the window of one side may contain one more drop than the window of the other side.
     share_of_drop = apart * len(below) / count / sum(rates)
     return count if 2 * share_of_drop >= matters else 0
 
@@ -250,7 +251,7 @@ def find_rare_activity(trial: TrialResult, settings: Settings) -> Iterator[Findi
 
 
 def warm_up_hint(series: Series, settings: Settings) -> str:
-    """A hint with the additional warm-up that would have left a steady window (MSER-5); empty if none would."""
+    """A hint with the additional warm-up that would have left a steady window (MSER-5); empty if there is none."""
     rates = series.complete_rates
     end = warm_up_end(rates)
     if not end or not assess_points(rates[end:], settings).steady:

@@ -76,7 +76,7 @@ def check_page_cache(trial: TrialResult, settings: Settings) -> Looks:
 
 
 def share_from_device(trial: TrialResult) -> float | None:
-    """The share of the returned data that the device read; None if it was not measured."""
+    """The share of the returned data that the device read; None if it was not measured, or if nothing was returned."""
     read, returned = bytes_in_window(trial, "device.read"), trial.value("returned")
     if read is None or not returned:
         return None

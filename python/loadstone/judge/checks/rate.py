@@ -28,11 +28,11 @@ RATE_HINT = (
 )
 # With fewer clients than this, neither a second engine nor a second executor helps.
 FEW_CLIENTS = 33
-# If a larger share of operations is late, their bursts change the load itself.
+# If more than this share of the operations is late, they arrive in bursts, which change the load itself.
 FAR = 0.1
 # If the engine had no processor for at least this share of the window, this is the cause of its lateness.
 HELD_SHARE = 0.05
-# If the engine's own time is a larger share of the total, it is not known precisely enough.
+# If the engine's own time exceeds this share of an operation's time, the store's time is not known precisely enough.
 HALF = 0.5
 
 
@@ -132,7 +132,7 @@ def rate_finding(trial: TrialResult, message: str, size: float = 0.0) -> Finding
 
 
 def check_carried(trial: TrialResult, settings: Settings) -> Looks:
-    """A finding on operations of the warm-up that lasted too far into the window."""
+    """A finding on warm-up operations that lasted too far into the window."""
     count, longest, window = trial.value("carried"), trial.value("carried.max"), trial.value("runtime")
     if count is None:
         yield NotLooked(CARRIED_OVER, "operations of the warm-up that completed in the window were not counted")
@@ -251,7 +251,8 @@ def check_executors(trial: TrialResult, settings: Settings) -> Looks:
 def check_driver_time(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding]:
     """A finding if the engine takes a large share of an operation's time, with an embedded store in a closed loop.
 
-    The throughput is then too low by a known share, which comparisons use as a bound. Latencies exclude that time.
+    The throughput is then too low by a known share, which comparisons use as a bound. Latencies exclude the engine's
+    time.
     """
     cost, whole_ns = engine_overhead(trials)
     if cost / whole_ns <= settings.check_threshold(GENERATOR_LIMITED, "driver"):
@@ -287,7 +288,7 @@ def understatement_factor(trials: Sequence[TrialResult]) -> float:
 
 
 def operation_ns(trial: TrialResult) -> float | None:
-    """The time that one client takes for an operation and the gap before the next operation, ns.
+    """The time that one client takes for an operation and the gap before the next operation, ns; None if unknown.
 
     With more clients than processors, some clients always wait for a processor. This wait is not work of the store,
     and would make the engine's share appear smaller as clients are added, so it is excluded.

@@ -39,20 +39,20 @@ from loadstone.results.trial_result import LOGGED, Scalar, TrialResult
 from loadstone.statistics.estimate import REPEATS_MIN
 
 NAME = "sides-differ"
-# Results recorded before the value `interval` existed have `none` instead; the fact `how` is the same in both.
+# Results recorded before the durability `interval` existed state `none` instead; the fact `how` did not change.
 RENAMED = {"none", "interval"}
 RESUMED = "a run that is resumed after a change measures two different things: start a new run"
 DIFFERS = "make both sides equal; if the difference is intended, allow it: --set 'compare.guarantees=[{}]'"
 COST = "the sides are compared by this guarantee: the difference is its cost"
 MANY = 10**10
-# If the first repeat differs from all later repeats by more than this factor, they may have reused its result.
+# If the first repeat differs from all later repeats by more than this factor, these may have reused its result.
 REUSED = 5
 REUSED_HINT = "in `hooks.before`, remove what an execution stores, or execute the command before each trial (`warmups`)"
 # A sort uses half of the free memory unless the file sets its memory.
 JOB_MEMORY = "work.job.memory_bytes"
-# If the ratio of the longest to the shortest window of repeats is larger, the repeats measure different things.
+# If the longest window of a repeat exceeds the shortest by more than this factor, the repeats are not comparable.
 LENGTHS_MAX = 1.25
-# The maximum number of values of a side, and of differences, in a message.
+# The maximum numbers of values per side, and of differences, in a message.
 VALUES, DIFFERENCES = 4, 6
 # A single repeat's mix is known less precisely than a side's, so its tolerance is larger by this factor.
 COARSE = 5
@@ -130,8 +130,8 @@ def fact_differences(
 
 
 def fill_logged(sides: Sequence[Sequence[dict[str, Scalar]]]) -> None:
-    """If a fact contradicts the log of any trial, adds a logged value to every trial: without a contradiction, the fact
-    itself."""
+    """Adds a logged value to every trial if a fact contradicts the log of any trial; for trials without a
+    contradiction, this value is the fact itself."""
     names = {name for facts in chain(*sides) for name in facts if name.startswith(LOGGED)}
     for facts in chain(*sides):
         facts |= {name: facts[base] for name in names - facts.keys() if (base := name.removeprefix(LOGGED)) in facts}
@@ -298,7 +298,7 @@ def common_length(side: Records) -> float | None:
 
 
 def values_differ(name: str, first: Sequence[Scalar], second: Sequence[Scalar], settings: Settings) -> bool:
-    """Whether values differ by more than their tolerance; numbers are also compared with text from servers."""
+    """Whether values differ by more than their tolerance; text from a server is compared as a number if possible."""
     if set(map(normalize_spelling, first)) == set(map(normalize_spelling, second)):
         return False
     try:

@@ -88,6 +88,6 @@ def check_rate(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
 
 
 def find_missed_rate(trial: TrialResult, stage: Stage, message: str, severity: Severity, size: float) -> Finding:
-    """A finding on a stage that did not hold its rate; it concerns the latencies of the stage."""
+    """A finding on the latencies of a stage that did not hold its rate."""
     here = (trial.trial,)
     return Finding(RATE_NOT_HELD, severity, message, HINT, here, stage.prefix, "latencies", size=size)

@@ -64,7 +64,7 @@ def longest_silence(series: Series) -> tuple[float, float]:
 
 
 def p999_ns(trial: TrialResult, settings: Settings) -> float | None:
-    """The p99.9 of all operations, or of the slowest kind; None with too few operations, as the p99.9 would then be
+    """The p99.9 of all operations, or of the slowest type; None with too few operations, as the p99.9 would then be
     the length of the stall."""
     beyond = settings.check_threshold(too_few_samples.NAME, "beyond")
     known = {

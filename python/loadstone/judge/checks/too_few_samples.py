@@ -16,7 +16,7 @@ REPEAT = f"run at least {REPEATS_MIN} repeats: with fewer, no claim is made"
 
 
 def check_samples(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding]:
-    """Findings on requested percentiles of a variant that are withheld, one per operation, and on too few repeats."""
+    """Findings on withheld percentiles that were requested, one finding per operation type, and on too few repeats."""
     ids = tuple(trial.trial for trial in trials)
     fewest = fewest_operations(trials)
     beyond = settings.check_threshold(NAME, "beyond")
@@ -41,7 +41,7 @@ def is_requested(metric: str, settings: Settings) -> bool:
     if settings.metrics:
         return metric in settings.metrics
     operation = split_metric(metric)[0]
-    # This omits the load phase, service times next to response times, and `all`, which the operations already cover.
+    # Omits the load phase, service times next to response times, and `all`, which the operations already cover.
     return "." not in operation and operation not in OUTSIDE_LOAD | {ALL}
 
 

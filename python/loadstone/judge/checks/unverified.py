@@ -47,7 +47,7 @@ def check_verification(trial: TrialResult, settings: Settings) -> Looks:
         setting = REQUEST_OF_STATEMENTS if trial.requested.get("work.generator") == "columns" else REQUEST
         yield NotLooked(NAME, f"values read were not compared with values written: set {setting}")
     if reason := unproven_reason(trial, settings):
-        # The file requested the ledger, so its data should be there.
+        # The experiment requested the ledger, so the ledger's data should be there.
         yield NotLooked(NAME, reason, always_known=True)
     early = operation_share(trial, "not_yet")
     if early is not None and early > settings.check_threshold(NAME, "not_yet"):
@@ -144,7 +144,7 @@ def count_verified(trial: TrialResult) -> tuple[float, float]:
     if checked is None:
         checked = sum(statuses.values())
     if trial.faults and statuses:
-        # YCSB counts a failed read as a wrong value, although the read returned none. A missing record is wrong.
+        # YCSB counts a failed read as a wrong value, although the read returned no value. A missing record is wrong.
         reads = trial.statuses.get("READ", {})
         failed_reads = sum(count for status, count in reads.items() if status not in NO_FAILURES | {"NOT_FOUND"})
         return max(checked - failed_reads, 0), max(wrong - failed_reads, 0)

@@ -18,7 +18,8 @@ HINT = "show the results as recorded; to answer another question, measure again 
 def departure_findings(
     results: ResultSet, loosened: Mapping[Severity, Mapping[str, Sequence[str]]], own: Own
 ) -> tuple[Finding, ...]:
-    """A finding for each departure from the recorded question, and notes on the experiment's thresholds.
+    """A finding for each departure from the recorded question, and for each check whose findings are hidden by a
+    changed threshold.
 
     `loosened`: the trials in which a changed threshold hides a finding, by severity (SUSPECT: the view
     changed it; NOTE: the experiment) and check.
