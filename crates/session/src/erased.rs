@@ -161,7 +161,7 @@ impl fmt::Debug for VirtualSession {
 /// slot.
 macro_rules! any_session {
     ($(fn $trait:ident::$method:ident($($argument:ident: $type:ty),*) -> $output:ty;)*) => {
-        /// The methods of [`Session`], which store the futures that they return in a slot.
+        /// The methods of [`Connection`] and [`Session`]. A method that returns a future stores it in a slot.
         trait AnySession {
             fn any(&mut self) -> &mut dyn Any;
             fn is_unsent(&self) -> bool;

@@ -1,4 +1,5 @@
-//! Performs the operations on files: it opens a file, reads or writes one buffer after another, syncs and closes.
+//! Performs the operations on files: opens a file, reads or writes one buffer after another, syncs the file and closes
+//! it.
 
 mod ending;
 
@@ -163,7 +164,7 @@ impl<'a, F: FileSystem> FileActor<'a, F> {
         }
     }
 
-    /// Reads or writes the bytes of an operation. Returns their number.
+    /// Reads or writes the bytes of an operation, or truncates the file. Returns the number of bytes.
     async fn transfer_part<T: Timer>(&mut self, operation: &FileOperation, watch: &Stopwatch<'_, T>) -> u64 {
         if self.task.work.workload.spec.action == Action::Truncate {
             return self.truncate_file(watch).await;

@@ -96,7 +96,7 @@ fn ledger_records_each_write_once() {
     let mix = Mix { read: 0.2, update: 0.4, insert: 0.2, read_modify_write: 0.2, ..Mix::default() };
     let core = CoreSpec { versions: true, field_length: Length::Constant { bytes: 30 }, ..core_spec(mix, 200) };
     let workload = || CoreRun::new(core.clone(), 1).unwrap();
-    // Every tenth answer is slow, and every eleventh operation times out.
+    // Every tenth call is slow, and every eleventh call times out.
     let calls = std::cell::Cell::new(0u64);
     let script: Script = Rc::new(move |_| {
         calls.set(calls.get() + 1);

@@ -36,7 +36,7 @@ impl<'a, S: Session, W: RecordWorkload> RecordActor<'a, S, W> {
         Self { task, session, row: Row::default(), rows: Rows::default(), writer, names, verifies, unsent: false }
     }
 
-    /// Records the outcome of the session's last operation in the ledger if it was a write.
+    /// Records the outcome of the session's last operation in the ledger if the operation was a write.
     #[inline]
     fn note_write<T: Timer>(&self, index: u64, status: Status, watch: &Stopwatch<'_, T>, times: (u64, u64)) {
         if self.writer.is_some() {
@@ -90,8 +90,8 @@ impl<'a, S: Session, W: RecordWorkload> RecordActor<'a, S, W> {
         outcome
     }
 
-    /// Records a read that was answered at `done`, and returns the status with which it counts. This function does not
-    /// perform the read itself, because the arguments of such a future would be kept in memory.
+    /// Records a read that has been answered, and returns the status with which the read counts. This function does not
+    /// perform the read itself, because its future would then keep the arguments in memory.
     #[inline]
     fn was_read<T: Timer>(&mut self, operation: &Operation, watch: &Stopwatch<'_, T>, answer: (Status, u64)) -> Status {
         let (mut status, done) = answer;

@@ -48,7 +48,7 @@ pub async fn retry_insert<T: Timer, S: Session, W>(
 /// The known state of an insert in the run phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inserted {
-    /// The insert was acknowledged before the given time, so its record must exist.
+    /// The insert was acknowledged by the given time, so its record must exist.
     Acknowledged,
     /// The insert was in progress, failed, or has an unknown outcome, so its record may or may not exist.
     Unknown,
@@ -102,7 +102,7 @@ impl InsertLog {
             self.failed.lock().unwrap_or_else(PoisonError::into_inner).insert(number);
         }
         let slot = self.slot(number);
-        // An insert that lasted longer than the next 65,536 inserts has lost its slot.
+        // If the insert `number` + 65,536 has begun in the meantime, it has taken over the slot.
         if slot.number.load(Ordering::Relaxed) == number {
             slot.done_ns.store(ns, Ordering::Release);
         }

@@ -11,7 +11,7 @@ use super::flight::Flight;
 use super::{EMPTY, ENDED, FourCounts, IntervalSlot, LEFT, Recorder, SLOTS};
 
 /// With more recorders than this, the reader skips the histograms of slots that are still being written, because each
-/// would need a copy. The next interval reports their latencies.
+/// of these slots would need a copy. A later reading adds their latencies.
 const COPIED_MAX: usize = 256;
 
 /// Totals over all recorders.
@@ -334,7 +334,7 @@ mod tests {
         record_operation(&recorder, 0, Status::Ok, 1, None);
         record_operation(&recorder, 0, Status::Timeout, 1, None);
         record_operation(&recorder, 0, Status::Ok, 501, Some(1));
-        // Counts an operation of the warm-up, and another that finished after the window.
+        // An operation of the warm-up, and an operation that finished after the window.
         recorder.count_warm_up(1);
         recorder.count_end(1, Status::Ok);
         recorder.record_operation(1, Status::Ok, (1, 1), 1, true);

@@ -126,7 +126,8 @@ impl Lines {
         }
     }
 
-    /// Closes the last line, and appends the line that `make` creates from its starting point.
+    /// Closes the last line and appends a line, which `make` creates from its first ticks and ns. Returns the new line;
+    /// `None` if the counter is not in use.
     fn follow_line(&self, make: impl Fn(u64, u64) -> Line) -> Option<*mut Line> {
         let mut last = self.line()?;
         while last.span.load(Acquire) & CLOSED != 0 {

@@ -111,8 +111,8 @@ impl Watch {
             return Advice::Keep;
         };
         (self.rate, self.corrected) = (rate, now);
-        // Removes half of the offset within the time since the last correction, because the next correction may be
-        // slightly late.
+        // Removes half of the offset in as much time as has passed since the last correction, because the next
+        // correction may be slightly late.
         let time_ns = i128::from(elapsed_ns) * 2;
         let most = time_ns * i128::from(SLEW_PPM) / 1_000_000;
         let slew = i128::from(rate) * offset_ns.clamp(-most, most) / time_ns;

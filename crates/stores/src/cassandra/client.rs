@@ -204,7 +204,7 @@ pub struct Execution<'a> {
     /// The number of the statement's text.
     pub number: usize,
     pub level: Consistency,
-    /// Whether it is a write. A write has a timestamp.
+    /// Whether the statement is a write. A write has a timestamp.
     pub writes: bool,
     /// The partition key, which determines the nodes to contact.
     pub key: Option<&'a [u8]>,

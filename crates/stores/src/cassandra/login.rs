@@ -38,7 +38,7 @@ pub struct Link {
 /// The way in which a connection is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// Connects to a server without extensions.
+    /// Connects to a server, and does not request its extensions.
     Plain,
     /// Connects to a server, and requests its extensions.
     Extended,

@@ -112,7 +112,8 @@ impl Pool {
         lines
     }
 
-    /// Tries all nodes; fails if none can be reached. The opened connections stay open.
+    /// Tries all nodes; fails if none can be reached, or if any node cannot be trusted. The opened connections stay
+    /// open.
     pub async fn open(self: &Rc<Self>) -> Result<(), EngineError> {
         self.opened
             .get_or_try_init(async || {
@@ -226,7 +227,7 @@ impl Pool {
     }
 }
 
-/// Tries to connect until it succeeds or until the connection is no longer needed.
+/// Tries to connect until an attempt succeeds, or until the connection is no longer needed.
 async fn revive(pool: Weak<Pool>, cluster: Arc<Cluster>, place: Weak<Line>) {
     // The connections to other shards. They stay open, because a server assigns the next connection to the shard with
     // the fewest connections.
