@@ -52,7 +52,7 @@ fn create_note(name: &str, message: impl Into<String>, hint: &str) -> Note {
     Note { name: name.to_owned(), message: message.into(), hint: hint.to_owned() }
 }
 
-/// The notes that a front end without the lab prints if the engine was the bottleneck. The formulas are those of the
+/// The notes that a front end without the lab prints if the engine was the bottleneck. The formulas are from the
 /// judge's check with the same name (`python/loadstone/judge/checks/rate.py`). `spins`: `spin.sleep` is set, or cannot
 /// be set.
 pub fn generator_limited(closed: &Closed<'_>, spins: bool) -> Vec<Note> {

@@ -36,7 +36,7 @@ pub const FAILURE_PAUSE: Duration = Duration::from_millis(50);
 pub enum Reconnect {
     /// A constant delay.
     Constant(Duration),
-    /// The first delay is doubled after each failed attempt, up to the second.
+    /// The delay begins with the first value, and is doubled after each failed attempt, up to the second value.
     Exponential(Duration, Duration),
 }
 

@@ -324,7 +324,7 @@ impl KeyValue for RocksDbEngine {
                 waited.map_err(|text| EngineError::failed(format!("RocksDB's compactions failed: {text}")))
             };
         }
-        // Versions before 8 have no call that waits, so their counters are polled until they remain at 0.
+        // Versions before 8 have no call that waits, so their counters are polled until all of them are 0.
         let start = Instant::now();
         while start.elapsed() < SETTLE_MAX {
             let busy = self.number(c"rocksdb.compaction-pending")

@@ -88,8 +88,8 @@ impl TlsRequest {
         Ok(Self { ca, certificate, key: get("key"), name: get("name"), verify: verify.transpose()? })
     }
 
-    /// The TLS configuration, if TLS is requested. If it is not, it is an error to set a property that then has no
-    /// effect.
+    /// The TLS configuration; `None` if TLS is not requested. In this case, any other property for TLS is an error,
+    /// because it has no effect.
     pub fn configure(
         self,
         requested: bool,
