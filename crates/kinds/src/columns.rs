@@ -137,7 +137,7 @@ impl ColumnsWork {
             let partitions = insert.partitions.as_ref().filter(|_| is_insert);
             operations.push(Prepared {
                 operation: operation.clone(),
-                // The names of steps must be static. Few are leaked, because a process runs only a few trials.
+                // The names of steps must be static. Few names are leaked, because a process runs only a few trials.
                 name: Box::leak(operation.name.clone().into_boxed_str()),
                 share: if at + 1 == plan.operations.len() { f64::INFINITY } else { share },
                 partitions: Strides::new(partitions, seed).map_err(refuse)?,

@@ -88,7 +88,7 @@ pub struct Identity {
     pub number: i64,
 }
 
-/// Work whose operations execute statements. The last of its steps closes a session.
+/// Work whose operations execute statements. The last step of the work closes a session.
 #[allow(async_fn_in_trait)]
 pub trait StatementWork: Workload + WorkKind + Sized {
     fn state(&self) -> &StatementState;

@@ -83,7 +83,7 @@ impl<'a, T: Timer> Stopwatch<'a, T> {
         self.timer.now_ns()
     }
 
-    /// Records the operation, or a part of it that began at `sent`. The due time is the operation's.
+    /// Records the operation, or a part of it that began at `sent`; a part has the due time of the whole operation.
     #[expect(clippy::inline_always, reason = "see `Recorder::record_step`")]
     #[inline(always)]
     pub fn record_step(&self, id: StepId, status: Status, sent: u64, done: u64) {

@@ -8,7 +8,7 @@ use crate::tsc;
 /// An operation that waits longer than this time before it is sent counts as late, ns.
 pub const LATE_NS: u64 = 1_000_000;
 
-/// Longest uninterrupted sleep, ns. A client that waits for a distant due time can therefore notice a stop.
+/// Maximum length of an uninterrupted sleep, ns, so that a client that waits for a distant due time notices a stop.
 pub const SLICE_NS: u64 = 20_000_000;
 
 /// A clock in ns since an arbitrary origin. It never goes back.

@@ -91,7 +91,7 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    /// Runs the trial. Returns how it ended, and whether every client has stopped.
+    /// Runs the trial. Returns how the trial ended, and whether every client has stopped.
     pub fn conduct_trial(
         &mut self,
         plan: Borders,

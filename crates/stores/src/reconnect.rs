@@ -200,8 +200,9 @@ impl Node {
     }
 
     /// The failure of the last attempt, while the node refuses connections and no session has an open connection.
-    /// Operations then fail immediately with this failure. While other clients are served, a client without a
-    /// connection must not fail quickly: it would use up the operations that they could execute.
+    /// Operations then fail immediately with this failure. While other clients are served, the operations of a client
+    /// without a connection must not fail quickly: this client would use up the operations that the others could
+    /// execute.
     pub fn refusal(&self) -> Option<Failure> {
         match &self.state().reach {
             Reach::Down(failure) if self.confirmed.load(Ordering::Relaxed) != self.losses() => Some(failure.clone()),

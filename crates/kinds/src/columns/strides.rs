@@ -3,7 +3,7 @@
 use loadstone_stress::distribution::Spec;
 use loadstone_stress::random::mix_seed;
 
-/// Separates these draws from the draws of an operation.
+/// Separates the random draws of strides from the random draws of an operation.
 const STRIDE: u64 = 0x7374_7269;
 const TWO_POW_MINUS_53: f64 = 1.0 / (1_u64 << 53) as f64;
 

@@ -78,7 +78,7 @@ impl<'a, F: FileSystem> FileActor<'a, F> {
         Content::new(self.task.seed).compressible(self.task.work.workload.spec.compressible)
     }
 
-    /// Records a step with this result. If it failed, stores the message.
+    /// Records a step with this result. If the step failed, also stores the error message.
     fn time_step<T: Timer, V>(
         &mut self,
         step: FileStep,
@@ -365,8 +365,8 @@ async fn decode_part<'d, R: Reader>(
     Ok(decoder.take_output(len))
 }
 
-/// Opens a file for appending. Returns its writer and the content to append, which continues the content of the file if
-/// Loadstone wrote it.
+/// Opens a file for appending. Returns the file's writer and the content to append, which continues the existing
+/// content if Loadstone wrote the file.
 async fn open_append<F: FileSystem>(
     system: &F,
     path: &str,

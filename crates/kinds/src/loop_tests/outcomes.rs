@@ -47,7 +47,7 @@ fn read_overtaken_by_a_delete_is_not_yet() {
         assert!(count(Kind::Read, Status::NotFound) > 0);
         let totals = run.totals();
         assert_eq!((totals.succeeded, totals.count_failed() + totals.not_yet), (0, 400));
-        // The first half of a pair is a read. If a delete overtakes it, it also overtakes the second half.
+        // The first half of a pair is a read. A delete that overtakes the first half also overtakes the second half.
         assert_eq!(count(Kind::Read, Status::NotYet), totals.not_yet);
         [totals.not_yet, count(Kind::Update, Status::NotYet)]
     };

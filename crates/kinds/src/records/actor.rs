@@ -259,7 +259,7 @@ impl<S: Session, W: RecordWorkload> Actor for RecordActor<'_, S, W> {
     }
 }
 
-/// Closes a session. Stores the message if this fails.
+/// Closes a session. If closing fails, stores the error message.
 pub async fn close_session<S: Session, W>(task: &Task<W>, session: &mut S) -> (StepId, Status) {
     let (step, status) = (Kind::Cleanup.step(), session.cleanup().await);
     if !status.is_ok() {

@@ -7,8 +7,8 @@
 /// A reading of both clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ClockReading {
-    /// Time between the readings of the kernel's clock before and after the counter. This is the first field, so that
-    /// the minimum of several readings is the tightest.
+    /// Time between the two readings of the kernel's clock, one before and one after the reading of the counter. This
+    /// is the first field, so that the minimum of several readings is the tightest.
     pub width_ns: u64,
     /// The counter, read between the two readings of the kernel's clock.
     pub ticks: u64,

@@ -81,8 +81,7 @@ enum Health {
     Responsive,
     /// A request was not answered in time, and nothing else arrived in that time. The server is probed.
     Silent,
-    /// The server answers the probe. It may do so without being able to execute requests, so one request is sent as a
-    /// test.
+    /// The server has answered the probe. It may still be unable to execute requests, so one request is sent as a test.
     Recovering,
     /// The test request is in flight.
     Tested,

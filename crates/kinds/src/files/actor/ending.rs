@@ -45,7 +45,7 @@ impl<F: FileSystem> FileActor<'_, F> {
         written
     }
 
-    /// Flushes or syncs a file unless it has failed. Bytes that the file system loses during this are rewritten.
+    /// Flushes or syncs a file unless it has failed. Bytes that the file system loses in this step are rewritten.
     pub(super) async fn sync_file<T: Timer>(
         &mut self,
         writer: &mut F::Writer,
