@@ -201,7 +201,7 @@ impl Node {
 
     /// The failure of the last attempt, while the node refuses connections and no session has an open connection.
     /// Operations then fail immediately with this failure. While other clients are served, the operations of a client
-    /// without a connection must not fail quickly: this client would use up the operations that the others could
+    /// without a connection must not fail quickly: this client would use up operations that connected clients could
     /// execute.
     pub fn refusal(&self) -> Option<Failure> {
         match &self.state().reach {
