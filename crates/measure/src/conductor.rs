@@ -326,7 +326,7 @@ impl<'a> Conductor<'a> {
         observer.report_interval(&self.moment(*borders), &interval);
     }
 
-    /// Reports the remaining intervals up to `last_ns`, after all clients have stopped. `number` is the next interval.
+    /// Reports the remaining intervals up to `last_ns`, after the wait for the clients. `number` is the next interval.
     fn report_rest(&mut self, borders: &Borders, mut number: u64, last_ns: u64, observer: &mut dyn Observer) {
         // A trial that was stopped before its window has no intervals.
         if last_ns <= borders.first_ns {

@@ -152,7 +152,7 @@ pub trait Observer {
     fn report_ready(&mut self, opened: &OpenedTrial<'_>);
     /// The window begins.
     fn begin_window(&mut self, _moment: &Moment<'_>) {}
-    /// An interval of the window has ended. For the last interval, this is called when all clients have stopped.
+    /// An interval of the window has ended. For the last interval, this is called after the wait for the clients.
     fn report_interval(&mut self, moment: &Moment<'_>, interval: &Interval<'_>);
     /// Whether the trial may end now because its figures are precise enough. Called after each interval.
     fn is_satisfied(&self) -> bool {

@@ -3,8 +3,8 @@
 //! Histograms and counts are stored by the interval in which an operation was due (closed loop: sent). A worker writes
 //! one interval at a time into a slot. When it reaches the next interval, it releases the slot to the reader, which
 //! adds the slot's values, clears it and returns it. An interval is therefore exact whenever it is read, and neither
-//! side waits for the other. An operation that finishes after its slot was released is recorded with the stragglers,
-//! behind a lock that only this worker and the reader take.
+//! side waits for the other. An operation that finishes after its slot was released, or before the reader has returned
+//! the slot for its interval, is recorded with the stragglers, behind a lock that only this worker and the reader take.
 
 pub mod flight;
 pub mod reader;
@@ -157,7 +157,7 @@ pub struct Recorder {
     ended: [[AtomicU64; 2]; ENDED],
     /// Operations due in the window that succeeded in an interval other than their own, or after the window.
     succeeded_elsewhere: AtomicU64,
-    /// Operations that finished after their slot was released.
+    /// Operations that were recorded with the stragglers.
     straggled: AtomicCounts,
     /// Waits of operations before they were sent; with a rate only.
     pub waits: Option<Waits>,
@@ -176,7 +176,7 @@ pub struct Recorder {
     batched: AtomicU64,
     /// Attempts that failed and were retried, by status.
     retried: [AtomicU64; Status::COUNT],
-    /// Operations that failed without being sent, because no server could be reached.
+    /// Counted operations that failed without being sent, because no server could be reached.
     unreached: AtomicU64,
     /// Operations sent after the cut-off, if only the number of operations is limited.
     overdue: AtomicU64,

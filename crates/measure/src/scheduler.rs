@@ -146,7 +146,7 @@ impl Scheduler {
         self.end_ns.store(end_ns, Ordering::Relaxed);
     }
 
-    /// Whether no more operations are sent, because the trial was halted or its time is over.
+    /// Whether the trial was halted or its time is over; with a rate, overdue operations may still be sent.
     pub fn is_over(&self, now_ns: u64) -> bool {
         self.is_halted() || now_ns >= self.end_ns.load(Ordering::Relaxed)
     }

@@ -27,7 +27,7 @@ pub struct Window {
     pub completed: u64,
 }
 
-/// The window of a trial, calculated from its totals after all its clients have stopped.
+/// The window of a trial, calculated from the trial's totals after the wait for its clients.
 ///
 /// With a time limit, the window is as long as this limit, no matter when the last answer arrived. Operations that
 /// succeeded within it count, whenever they were sent. With a rate, the count is at most the number of operations that

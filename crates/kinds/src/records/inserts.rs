@@ -54,7 +54,7 @@ pub enum Inserted {
     Unknown,
 }
 
-/// The times at which recent inserts of the run phase were acknowledged, and the inserts that failed.
+/// The times at which recent inserts of the run phase finished, and the inserts that failed.
 ///
 /// A read that finds no record is a failure of the store only if the insert of the record had been acknowledged before
 /// the read was sent. The log costs two memory writes per insert, and only reads that find no record read it.
@@ -70,7 +70,7 @@ pub struct InsertLog {
 struct InsertSlot {
     /// The number of the insert; `u64::MAX` before the first insert.
     number: AtomicU64,
-    /// Time at which the insert was acknowledged, ns; `u64::MAX` while it is in progress.
+    /// Time at which the insert finished, whatever its status, ns; `u64::MAX` while the insert is in progress.
     done_ns: AtomicU64,
 }
 

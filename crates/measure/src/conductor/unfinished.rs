@@ -12,7 +12,7 @@ use crate::window::Ending;
 use loadstone_wire::event::Carried;
 
 /// A rate far above the capacity leaves billions of unsent operations, and adding each of them would delay the report.
-/// After the first 2^18, they are therefore added in groups. The size of a group is 2^−18 of the number of unsent
+/// After the first 2^19, they are therefore added in groups. The size of a group is 2^−18 of the number of unsent
 /// operations before it, so the due times in a group differ by less than the resolution of the histograms.
 const EXACT_BITS: u32 = 18;
 
@@ -27,7 +27,7 @@ impl Conductor<'_> {
         held_ns: u64,
     ) -> (Censored, Option<u64>) {
         let mut censored = Censored::default();
-        // An operation that had only just become late when the trial was stopped early does not count as unsent.
+        // An operation that was not late yet when the trial was stopped early does not count as unsent.
         let horizon_ns = match ending {
             Ending::Time => borders.end_ns,
             Ending::Count => NEVER,

@@ -17,7 +17,7 @@ const COPIED_MAX: usize = 256;
 /// Totals over all recorders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Number of operations of the warm-up.
+    /// Operations of the warm-up that have finished.
     pub warmup: u64,
     /// Operations of the warm-up that finished in the window.
     pub carried: u64,
@@ -31,11 +31,11 @@ pub struct Totals {
     pub in_window: u64,
     /// Operations that the store batched.
     pub batched: u64,
-    /// Reads of records whose insert or delete was in progress: neither success nor failure.
+    /// Operations on records whose insert or delete was in progress: neither success nor failure.
     pub not_yet: u64,
     /// Attempts that failed and were retried, by status.
     pub retried: [u64; Status::COUNT],
-    /// Operations that failed without being sent, because no server could be reached.
+    /// Counted operations that failed without being sent, because no server could be reached.
     pub unreached: u64,
     /// Operations sent after the cut-off, if only the number of operations is limited.
     pub overdue: u64,

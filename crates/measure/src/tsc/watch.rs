@@ -53,8 +53,8 @@ pub enum Advice {
 const BETWEEN_NS: u64 = 900_000_000;
 /// The largest correction of the rate for removing an offset.
 const SLEW_PPM: u64 = 500;
-/// Largest change of the kernel's rate between two comparisons. NTP slews by at most 500 ppm (the limit of `adjtimex`),
-/// and may begin at any time; a suspend or an irregular counter causes a far larger change.
+/// Largest change of the kernel's rate between two comparisons that slewing may explain. NTP slews by at most 500 ppm
+/// (the limit of `adjtimex`), and may begin at any time; a suspend or an irregular counter causes a far larger change.
 const EXPLAINED_PPM: u64 = 600;
 /// The allowed difference between two readings that are not simultaneous, in addition to their uncertainty.
 const EXPLAINED_NS: u64 = 20_000;
@@ -64,7 +64,7 @@ const EXPLAINED_NS: u64 = 20_000;
 pub struct Watch {
     first: ClockReading,
     first_rate: u64,
-    /// The rate of the kernel's clock over the last [`BETWEEN_NS`] or longer.
+    /// The rate of the kernel's clock over at least [`BETWEEN_NS`]; the initial rate before the first correction.
     rate: u64,
     last: ClockReading,
     /// The reading at the time of the last correction.
