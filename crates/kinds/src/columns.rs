@@ -28,7 +28,7 @@ use loadstone_wire::spec::TrialSpec;
 use ranges::{Scan, TokenRanges};
 use strides::Strides;
 
-/// These constants separate the random draws of one operation by purpose.
+/// These constants separate random draws by purpose.
 const RUN: u64 = 0x7275_6e73;
 const ROW: u64 = 0x726f_7773;
 const SHUFFLE: u64 = 0x7368_7566;

@@ -73,7 +73,8 @@ impl Reconnect {
         }
     }
 
-    /// The delay after this number of consecutive failed attempts; `random` is in [0, 1).
+    /// The delay after this number of consecutive failed attempts, not counting the first, after which there is no
+    /// delay; `random` is between 0 and 1.
     fn delay(self, failures: u32, random: f64) -> Duration {
         let nominal = match self {
             Self::Constant(delay) => delay,
@@ -334,7 +335,7 @@ pub struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Makes the attempt. If the attempt fails, nothing was sent to the node.
+    /// Makes the attempt. If the attempt fails, no operation was sent to the node.
     pub async fn attempt<C>(self, open: impl AsyncFn() -> Result<C, Failure>) -> Result<C, Failure> {
         let opened = open().await.map_err(|failure| match failure.connect {
             Some(_) => failure,

@@ -127,7 +127,8 @@ impl<'a, S: Session, W: RecordWorkload> RecordActor<'a, S, W> {
         Outcome { status, done_ns: done, rows: 1, bytes: bytes as u64 }
     }
 
-    /// The status with which a failed step counts. Stores the message of the failure.
+    /// The status with which a failed step counts. Also stores the message of the failure, unless this status is
+    /// `NOT_YET`.
     #[cold]
     fn judge_status(&mut self, step: Kind, operation: &Operation, status: Status, sent: u64) -> Status {
         if status == Status::NotFound && (self.may_precede_insert(operation, sent) || self.may_follow_delete(operation))
@@ -173,7 +174,7 @@ impl<'a, S: Session, W: RecordWorkload> RecordActor<'a, S, W> {
 
     #[inline(never)]
     fn verify_now<T: Timer>(&self, operation: &Operation, read: Status, watch: &Stopwatch<'_, T>) -> Status {
-        // A record that is still being inserted cannot be checked.
+        // A record whose insert or delete was in progress cannot be checked.
         if read == Status::NotYet {
             return Status::Ok;
         }
