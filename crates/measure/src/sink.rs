@@ -10,10 +10,10 @@ use loadstone_load::histogram::{Grid, Table};
 use loadstone_load::{Kind, Status, StepId};
 use loadstone_wire::sink::Sink;
 
-/// The times of a step, ns. In a closed loop, `due` equals `sent`.
+/// The times of a step, ns.
 #[derive(Clone, Copy, Debug)]
 pub struct StepTimes {
-    /// Time at which the step should have been sent.
+    /// Time at which the step's operation was due (closed loop: sent); `sent` for a step outside an operation.
     pub due: u64,
     /// Time at which the step was sent.
     pub sent: u64,

@@ -90,7 +90,7 @@ impl Replication {
         }
     }
 
-    /// The number of copies that a data centre requires.
+    /// The number of copies in a data centre with `NetworkTopologyStrategy`; 0 with any other strategy.
     fn project(&self, dc: &str) -> usize {
         match self {
             Self::Simple(_) | Self::Other(_) => 0,

@@ -85,7 +85,7 @@ impl RocksDbEngine {
             names.insert_str(0, "default\n");
         }
         let (partial, path) = (self.directory.join("CF_NAMES.partial"), self.directory.join("CF_NAMES"));
-        // An unchanged file is not written again, so this cannot fail on a full device.
+        // An unchanged file is not written again, so that a full device does not cause an error.
         if fs::read_to_string(&path).is_ok_and(|old| old == names) {
             return Ok(());
         }
