@@ -105,7 +105,7 @@ open_store! {
     fn collections(&self) -> Vec<Collections>;
     /// The number of attempts to connect so far; `None` if the store does not count them.
     fn connection_attempts(&self) -> Option<ConnectionAttempts>;
-    /// Events that the store's servers reported.
+    /// Events of the store's servers.
     fn server_events(&self) -> Vec<ServerEvent>;
     /// The placement of the keys on servers, if it is known.
     fn placement(&self) -> Option<Placement>;

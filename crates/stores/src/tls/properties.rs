@@ -50,9 +50,9 @@ loadstone_load::named_variants! {
     /// The extent to which a server's certificate is verified, as in the property.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Verify {
-        /// The certificate's signature and names.
+        /// The certificate's signature, dates and names.
         Full = "full",
-        /// The certificate's signature.
+        /// The certificate's signature and dates.
         Ca = "ca",
         /// Nothing: the connection is encrypted, but anyone could pretend to be the server.
         None = "none",
