@@ -1,8 +1,8 @@
 //! The part of the crate `crc` 3.4 that hdfs-native uses, under the same names, but with the processor's CRC
 //! instructions.
 //!
-//! HDFS has a CRC for every 512 bytes. The lookup tables of `crc` took a third of the CPU time of a client that reads,
-//! so `Cargo.toml` replaces `crc` with this crate.
+//! HDFS has a CRC for every 512 bytes. With the lookup tables of `crc`, these CRCs took a third of the CPU time of a
+//! client that reads, so `Cargo.toml` replaces `crc` with this crate.
 
 use std::marker::PhantomData;
 
@@ -32,7 +32,7 @@ impl<T> Crc<u32, T> {
 
     /// The checksum of `bytes`.
     pub fn checksum(&self, bytes: &[u8]) -> u32 {
-        // Both algorithms have 32 bits.
+        // Both algorithms produce 32 bits.
         crc_fast::checksum(self.algorithm, bytes) as u32
     }
 

@@ -28,7 +28,7 @@ use loadstone_wire::spec::TrialSpec;
 use ranges::{Scan, TokenRanges};
 use strides::Strides;
 
-/// These constants separate the random draws of one operation by purpose.
+/// These constants separate random draws by purpose.
 const RUN: u64 = 0x7275_6e73;
 const ROW: u64 = 0x726f_7773;
 const SHUFFLE: u64 = 0x7368_7566;
@@ -51,7 +51,8 @@ impl OperationCounts {
     }
 }
 
-/// The number of operations that together take this number of partitions. The last operation may take more.
+/// The number of operations that together take at least this number of partitions; on average, if the spec has several
+/// operations.
 pub fn count_operations(spec: &ColumnsSpec, partitions: u64, seed: u64) -> Result<u64, EngineError> {
     let mut weighted = spec.operations.iter().filter(|operation| operation.weight > 0.0);
     let (Some(only), None, 1..) = (weighted.next(), weighted.next(), partitions) else {
@@ -73,7 +74,7 @@ struct Prepared {
     share: f64,
     partitions: Strides,
     batch: BatchKind,
-    /// The statement that reads the columns in the operation's conditions, if it has any.
+    /// The number of the statement that reads the columns in the operation's conditions; not used without conditions.
     read_statement: usize,
 }
 
@@ -105,8 +106,9 @@ pub struct ColumnsWork {
 struct Generators {
     population: Population,
     tables: Vec<PartitionGenerator>,
-    /// For each table: the share of rows that are written, and the share of these rows' columns that have values.
+    /// For each table: the share of rows that are written; `None`: all rows.
     select: Vec<Option<(Distribution, RatioSpec)>>,
+    /// For each table: the share of a written row's columns that have values; `None`: all columns.
     population_ratio: Vec<Option<(Distribution, RatioSpec)>>,
 }
 
@@ -135,7 +137,7 @@ impl ColumnsWork {
             let partitions = insert.partitions.as_ref().filter(|_| is_insert);
             operations.push(Prepared {
                 operation: operation.clone(),
-                // The names of steps must be static. Few are leaked, because a process runs only a few trials.
+                // The names of steps must be static. Few names are leaked, because a process runs only a few trials.
                 name: Box::leak(operation.name.clone().into_boxed_str()),
                 share: if at + 1 == plan.operations.len() { f64::INFINITY } else { share },
                 partitions: Strides::new(partitions, seed).map_err(refuse)?,
@@ -250,7 +252,7 @@ impl ColumnsWork {
 #[derive(Debug, Default)]
 struct State {
     generators: Option<Box<Generators>>,
-    /// The rows to be sent next: the first `rows` entries of the buffer.
+    /// The rows to be sent next: the first `batch_rows` entries of the buffer.
     batch: Vec<(usize, Values)>,
     batch_rows: usize,
     cursor: InsertCursor,
@@ -349,7 +351,7 @@ impl ColumnsWork {
     fn open_query(&self, index: u64, at: usize, number: i64, generators: &mut Generators) -> Option<u64> {
         let generator = &mut generators.tables[self.operations[at].operation.table];
         let seed = generators.population.seed_of(number);
-        // If the distributions allow too many values to shuffle, the trial was already refused.
+        // If the distributions allow too many values to shuffle, the trial has already been refused.
         let is_open = generator.open(seed, |below| mix_seed(self.seed, number as u64, SHUFFLE) as u64 % below).is_ok();
         if is_open { self.draw_row(index, 0, generator.rows()) } else { None }
     }

@@ -36,8 +36,8 @@ impl SimTimer {
         Self { simulation: Rc::clone(&self.simulation), late_ns }
     }
 
-    /// Prevents all clients from running, and the clock from advancing, between two times, as if the process were
-    /// stopped.
+    /// Prevents all clients from running between two times, as if the process were stopped: a wake-up due in this
+    /// period occurs at its end.
     pub fn pause_between(&self, from_ns: u64, to_ns: u64) {
         self.simulation.paused_ns.set((from_ns, to_ns));
     }

@@ -87,7 +87,8 @@ pub struct Ended {
     pub took: Duration,
 }
 
-/// Runs a stage on a separate thread. `watch` is called at least once per `every`, and may end the stage.
+/// Runs a stage on a separate thread. `watch` is called once per `every` until it returns an end, which stops the
+/// stage.
 pub fn run_stage(
     (places, job): (&Places, &Job),
     stage: Stage,

@@ -88,7 +88,7 @@ pub struct Identity {
     pub number: i64,
 }
 
-/// Work whose operations execute statements. The last of its steps closes a session.
+/// Work whose operations execute statements. The last step of the work closes a session.
 #[allow(async_fn_in_trait)]
 pub trait StatementWork: Workload + WorkKind + Sized {
     fn state(&self) -> &StatementState;
@@ -171,8 +171,8 @@ impl<'a, S: Statements, W: StatementWork> StatementActor<'a, S, W> {
         writer.note_write(number, state, watch.ready_ns, exception);
     }
 
-    /// Stores the message of a read whose rows differ from the rows written. `counted`: whether it was in the measured
-    /// time.
+    /// Stores the message of a read whose rows differ from the rows written, and halts the trial if the policy requires
+    /// this. `counted`: whether the read was in the measured time.
     #[cold]
     fn explain_failure(&self, operation: &W::Operation, status: Status, message: &str, counted: bool) {
         let work = &self.task.work;

@@ -63,7 +63,8 @@ pub struct Stopwatch<'a, T> {
     pub sent_ns: u64,
     /// The part of the response time that the generator caused; with a rate only.
     pub lateness: Option<Lateness<'a>>,
-    /// Time at which the client was free and the operation was due, ns. The operation was not claimed before this time.
+    /// Time at which the client was free and the operation was due, ns. In a closed loop, the operation was not claimed
+    /// before this time.
     pub ready_ns: u64,
     /// Whether the operation is counted.
     pub counted: bool,
@@ -82,14 +83,14 @@ impl<'a, T: Timer> Stopwatch<'a, T> {
         self.timer.now_ns()
     }
 
-    /// Records the operation, or a part of it that began at `sent`. The due time is the operation's.
+    /// Records the operation, or a part of it that began at `sent`; a part has the due time of the whole operation.
     #[expect(clippy::inline_always, reason = "see `Recorder::record_step`")]
     #[inline(always)]
     pub fn record_step(&self, id: StepId, status: Status, sent: u64, done: u64) {
         self.record_times(id, status, StepTimes { due: self.due_ns, sent, done }, self.lateness.as_ref());
     }
 
-    /// Records an operation with several attempts: the first was sent with the operation, the last at `retried`.
+    /// Records an operation with several attempts: the first was sent at `sent_ns`, the last at `retried`.
     #[cold]
     pub fn record_retried(&self, id: StepId, status: Status, retried: u64, done: u64) {
         if self.counted {

@@ -45,7 +45,7 @@ struct Inner {
     armed_ns: Cell<u64>,
     /// The number of clones.
     clones: Cell<u32>,
-    /// The clone that had the last turn, and the number of its turns since another clone had one.
+    /// The clone that had the last turn, and the number of its consecutive turns.
     last: Cell<(u32, u32)>,
 }
 
@@ -115,7 +115,7 @@ impl Alarm {
             return;
         }
         self.0.armed_ns.set(ns);
-        // The wait is relative, because the two clocks may differ by nanoseconds; 0 would disarm the timer.
+        // The wait is relative, because [`Monotonic`] and the kernel's clock may differ; 0 would disarm the timer.
         let wait = ns.saturating_sub(self.now_ns()).max(1);
         let value = libc::timespec {
             tv_sec: (wait / 1_000_000_000) as libc::time_t,

@@ -40,7 +40,7 @@ pub struct Borders {
     /// With a rate and a limit on operations: the time at which the next operation would be due without the limit;
     /// otherwise 0.
     pub following_ns: u64,
-    /// The cut-off that would apply if the trial had ended at `following_ns`. Operations sent at or after this time
+    /// The cut-off that would apply if the window ended at `following_ns`. Operations sent at or after this cut-off
     /// show that the system did not keep up with the rate. [`NEVER`] without a limit on operations, or without a rate.
     pub overdue_ns: u64,
 }

@@ -28,8 +28,8 @@ const PROBES: u32 = 200;
 const BUDGET: Duration = Duration::from_millis(100);
 
 /// The time that the timing loop, the work and the recorder take per operation, including the trial's sinks and ledger,
-/// in ns. It is measured in a closed loop on `threads` concurrent threads, which share state as the clients of a trial
-/// do. Also returns the work.
+/// in ns. It is measured in a closed loop on `threads` concurrent threads (at most one per processor), which share
+/// state as the clients of a trial do. Also returns the work.
 pub fn driver_ns<W: Workload + WorkKind>(
     work: W,
     target: &dyn Target<W>,
@@ -61,7 +61,7 @@ pub struct Probe<W> {
 }
 
 impl<W: Workload + WorkKind> Probe<W> {
-    /// A probe with the sinks of a trial, and with the state that its work prepares.
+    /// A probe with the sinks of a trial, and with the state that the trial's work prepares.
     pub fn new(mut work: W, spec: &TrialSpec, threads: u64, stripe: u64) -> Result<Self, EngineError> {
         let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
         let threads = threads.clamp(1, processors);

@@ -28,7 +28,8 @@ pub struct ClientContext<'a> {
     /// The client's number among the clients of the recorder.
     pub client: usize,
     pub worker: usize,
-    /// Records pauses of the client's thread. This is the pulse of its executor, or of the conductor.
+    /// Records pauses of the client's thread: the pulse of its executor, or the conductor's if the client has a
+    /// separate thread.
     pub pulse: &'a Pulse,
     /// The operations claimed by the client's thread, or by the client itself.
     pub stripe: &'a Cell<Stripe>,
@@ -52,8 +53,8 @@ macro_rules! wait {
 }
 
 /// The timing loop. It is a macro because it is compiled twice: a future keeps its state in memory between waits, and
-/// writes and reads it for each operation. The version for a thread in closed loop, whose futures are always ready,
-/// saves 65 of 417 instructions, and needs no due times.
+/// writes and reads it for each operation. The version for a thread in a closed loop, whose futures are always ready,
+/// saves 65 of 417 instructions per operation, and needs no due times.
 macro_rules! timing_loop {
     ($wait:tt, $pace:expr, $task:expr, $borders:expr, $timer:expr, $session:expr, $context:expr) => {{
         let (task, borders, timer) = ($task, $borders, $timer);
@@ -68,8 +69,8 @@ macro_rules! timing_loop {
         // With a rate, overdue operations are still sent for a while. In a closed loop, no operation can be overdue.
         let last_send_ns = if open { borders.cutoff_ns } else { borders.end_ns };
         let mut free = timer.now_ns();
-        // The delay of the client caused by the generator: how much earlier it would be free if the generator had never
-        // been late.
+        // The client's delay caused by the generator: how much earlier the client would be free if the generator had
+        // never been late.
         let mut delay = 0;
         while let Some(index) = task.scheduler.claim_index(stripe) {
             task.work.fill_operation(index, &mut operation);

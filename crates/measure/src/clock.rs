@@ -8,7 +8,7 @@ use crate::tsc;
 /// An operation that waits longer than this time before it is sent counts as late, ns.
 pub const LATE_NS: u64 = 1_000_000;
 
-/// Longest uninterrupted sleep, ns. A client that waits for a distant due time can therefore notice a stop.
+/// Maximum length of an uninterrupted sleep, ns, so that a client that waits for a distant due time notices a stop.
 pub const SLICE_NS: u64 = 20_000_000;
 
 /// A clock in ns since an arbitrary origin. It never goes back.
@@ -44,10 +44,10 @@ pub fn compare_clocks() -> Option<tsc::Agreement> {
 
 static REVERSALS: AtomicU64 = AtomicU64::new(0);
 
-/// Time from an earlier reading to a later reading, ns. If the clock went back between them, the result is 0, and is
-/// counted in [`count_reversals`], because a wrong duration of 0 would look like a fast operation.
+/// Time from an earlier reading to a later reading, ns. If the clock went back between them, the result is 0, and
+/// [`count_reversals`] counts the case, because a wrong duration of 0 would look like a fast operation.
 ///
-/// Use this only for readings of one clock. A due time is not a reading: an operation may be sent before it.
+/// Use this only for readings of one clock. A due time is computed, not read.
 #[inline]
 pub fn elapsed_ns(earlier: u64, later: u64) -> u64 {
     later.checked_sub(earlier).unwrap_or_else(resume_time)

@@ -1,4 +1,4 @@
-//! The conductor of a trial starts it, reads the recorders, stops it, and adds up the results.
+//! The conductor starts a trial, reads the recorders, stops the trial, and adds up the results.
 //!
 //! Clients know the borders and observe them without the conductor. The conductor's thread wakes every few
 //! milliseconds, reads the recorders once per interval, and passes the results to an observer (which prints the events
@@ -52,7 +52,7 @@ pub struct Conductor<'a> {
     compare_at_ns: u64,
     /// Time at which the next tick of the work is due, ns.
     tick_at_ns: u64,
-    /// Readings that were not reported yet, by interval.
+    /// Readings that have not been reported yet, by interval.
     pending: BTreeMap<u64, IntervalAdditions>,
     /// All latencies read so far.
     latencies: Readings,
@@ -91,7 +91,7 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    /// Runs the trial. Returns how it ended, and whether every client has stopped.
+    /// Runs the trial. Returns how the trial ended, and whether every client has stopped.
     pub fn conduct_trial(
         &mut self,
         plan: Borders,
@@ -229,7 +229,8 @@ impl<'a> Conductor<'a> {
         Ok(Monotonic.now_ns().saturating_add(ahead_ns))
     }
 
-    /// Sleeps until `ns`, until a control arrives, until the store is lost, or until the last client has stopped.
+    /// Sleeps until `ns`, until a control ends the trial, until the store is lost, or until every operation has
+    /// finished. Returns the end if a control or the loss of the store caused it.
     fn sleep_until(
         &mut self,
         ns: u64,
@@ -325,7 +326,7 @@ impl<'a> Conductor<'a> {
         observer.report_interval(&self.moment(*borders), &interval);
     }
 
-    /// Reports the remaining intervals up to `last_ns`, after all clients have stopped. `number` is the next interval.
+    /// Reports the remaining intervals up to `last_ns`, after the wait for the clients. `number` is the next interval.
     fn report_rest(&mut self, borders: &Borders, mut number: u64, last_ns: u64, observer: &mut dyn Observer) {
         // A trial that was stopped before its window has no intervals.
         if last_ns <= borders.first_ns {
@@ -356,7 +357,7 @@ impl<'a> Conductor<'a> {
         self.workers.pulses.iter().map(|pulse| &**pulse).chain([conductor])
     }
 
-    /// The longest time for which any of the engine's threads was unable to run, ns: an upper bound.
+    /// The largest total pause of any of the engine's threads since `before`, ns: an upper bound.
     fn pause_ns(&self, pulse: &Pulse, before: &Used) -> u64 {
         let now = Monotonic.now_ns();
         let threads = self.pulses(pulse).zip(&before.threads_ns);

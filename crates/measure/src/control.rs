@@ -100,7 +100,7 @@ pub enum TrialFailure {
 /// How a trial ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The trial reached its limit of time or operations.
+    /// The trial reached its time limit or its operation limit, or its figures became precise enough.
     Done,
     /// A control line or a signal stopped the trial.
     Stopped(Stop),

@@ -20,13 +20,13 @@ const CENSORED_SHARE: f64 = 0.001;
 /// `carried-over`: time into the window at which the last operation of the warm-up may complete, as a share of the
 /// window.
 const CARRIED_SHARE: f64 = 0.1;
-/// `stalled`: minimum time of the slowest operation, ns, and its share of the window.
+/// `stalled`: minimum service time of the slowest operation, in ns and as a share of the window.
 const SLOWEST_NS: u64 = 1_000_000_000;
 const SLOWEST_SHARE: f64 = 0.05;
 /// Pauses of the engine shorter than this share of the window do not explain why the rate was not reached.
 const HELD_SHARE: f64 = 0.05;
 
-/// The notes of a trial, except `generator-limited`, which the judge decides if the lab runs the trial.
+/// The notes of a trial, except `generator-limited` and `stalled`, which the judge decides if the lab runs the trial.
 pub fn notes(closed: &Closed<'_>) -> Vec<Note> {
     let mut notes = Vec::new();
     notes.extend(client_limited(closed));
@@ -52,7 +52,7 @@ fn create_note(name: &str, message: impl Into<String>, hint: &str) -> Note {
     Note { name: name.to_owned(), message: message.into(), hint: hint.to_owned() }
 }
 
-/// The message that a front end without the lab prints if the engine was the bottleneck. The formula is from the
+/// The notes that a front end without the lab prints if the engine was the bottleneck. The formulas are from the
 /// judge's check with the same name (`python/loadstone/judge/checks/rate.py`). `spins`: `spin.sleep` is set, or cannot
 /// be set.
 pub fn generator_limited(closed: &Closed<'_>, spins: bool) -> Vec<Note> {
@@ -130,8 +130,8 @@ fn choose_late_hint(is_paused: bool, spins: bool) -> &'static str {
     }
 }
 
-/// The message that a front end without the lab prints if one operation took a large part of the window. The lab reads
-/// the time series instead (`python/loadstone/judge/checks/stalled.py`).
+/// The note that a front end without the lab prints if one operation took a large part of the window. The lab reads the
+/// time series instead (`python/loadstone/judge/checks/stalled.py`).
 pub fn note_slowest(closed: &Closed<'_>) -> Option<Note> {
     let slowest_ns = closed.latencies.values().map(|[service, ..]| service.to_histogram().max()).max()?;
     let share = slowest_ns as f64 / closed.window.length_ns.max(1) as f64;

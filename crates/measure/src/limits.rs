@@ -13,7 +13,8 @@ const BYTES_PER_THREAD: u64 = 4 * 270_336;
 /// Files that the engine opens in addition to its connections, including the files of its executors and its store.
 const FILES_BESIDE: u64 = 256;
 
-/// Refuses more connections than this process may open. If necessary, raises its soft limit to the hard limit.
+/// Refuses more connections than this process may open. If necessary, raises the soft limit on open files to the hard
+/// limit.
 pub fn check_files(connections: u64) -> Result<(), EngineError> {
     let required = connections + FILES_BESIDE;
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };

@@ -61,7 +61,7 @@ pub struct OpenedTrial<'a> {
     pub driver_ns: f64,
     /// Notes for the user before the trial starts.
     pub notes: &'a [Note],
-    /// Time that opening and connecting took.
+    /// Time until every session was connected, including the probe of the driver's own cost.
     pub connect: Duration,
 }
 
@@ -132,7 +132,7 @@ pub struct Closed<'a> {
     /// The driver's own cost, ns per operation. Together with the mean service time, it gives the engine's share of the
     /// run.
     pub driver_ns: f64,
-    /// Time that the store took to become idle, if `settle` was set.
+    /// Time that the store took to become idle, if `settle` was set and the trial was complete.
     pub settle: Option<Duration>,
     /// Whether the store runs in this process.
     pub embedded: bool,
@@ -140,7 +140,7 @@ pub struct Closed<'a> {
     pub collections: Vec<Collections>,
     /// Attempts to connect while measuring, if the store counts them.
     pub connection_attempts: Option<ConnectionAttempts>,
-    /// Events that the servers reported since the store was opened.
+    /// Events of the servers since the store was opened.
     pub server_events: Vec<ServerEvent>,
     /// Whether a rate was set.
     pub open: bool,
@@ -152,7 +152,7 @@ pub trait Observer {
     fn report_ready(&mut self, opened: &OpenedTrial<'_>);
     /// The window begins.
     fn begin_window(&mut self, _moment: &Moment<'_>) {}
-    /// An interval of the window has ended. For the last interval, this is called when all clients have stopped.
+    /// An interval of the window has ended. For the last interval, this is called after the wait for the clients.
     fn report_interval(&mut self, moment: &Moment<'_>, interval: &Interval<'_>);
     /// Whether the trial may end now because its figures are precise enough. Called after each interval.
     fn is_satisfied(&self) -> bool {

@@ -129,7 +129,7 @@ impl Pulse {
     }
 
     /// The longest pause that can explain a tick that was late by `lag`, ns. The pause may have begun right after the
-    /// preceding tick. A lag of less than 1 ms is due to a wake-up rather than a pause.
+    /// preceding tick. A lag of up to 1 ms is attributed to a slow wake-up, and counts as no pause.
     fn record_pause(&self, lag: u64) -> u64 {
         if lag > LATE_NS { lag + self.tick_ns } else { 0 }
     }

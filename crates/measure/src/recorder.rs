@@ -3,8 +3,8 @@
 //! Histograms and counts are stored by the interval in which an operation was due (closed loop: sent). A worker writes
 //! one interval at a time into a slot. When it reaches the next interval, it releases the slot to the reader, which
 //! adds the slot's values, clears it and returns it. An interval is therefore exact whenever it is read, and neither
-//! side waits for the other. An operation that finishes after its slot was released is recorded with the stragglers,
-//! behind a lock for which its writer does not contend.
+//! side waits for the other. An operation that finishes after its slot was released, or before the reader has returned
+//! the slot for its interval, is recorded with the stragglers, behind a lock that only this worker and the reader take.
 
 pub mod flight;
 pub mod reader;
@@ -91,8 +91,8 @@ const EMPTY: u8 = 0;
 const WRITTEN: u8 = 1;
 const LEFT: u8 = 2;
 
-/// The recordings of one interval until they are read. It is aligned, so that the reader's slot is on separate cache
-/// lines.
+/// The recordings of one interval until they are read. Slots are aligned, so that the reader's slot is on separate
+/// cache lines.
 #[repr(align(128))]
 #[derive(Debug)]
 struct IntervalSlot {
@@ -153,11 +153,11 @@ pub struct Recorder {
     current: AtomicU64,
     stragglers: Mutex<BTreeMap<u64, IntervalAdditions>>,
     /// Operations that finished in an interval but were due in another one, or in the warm-up: successes, then other
-    /// outcomes; by the interval's number modulo [`ENDED`].
+    /// outcomes; by the number of the interval in which they finished, modulo [`ENDED`].
     ended: [[AtomicU64; 2]; ENDED],
     /// Operations due in the window that succeeded in an interval other than their own, or after the window.
     succeeded_elsewhere: AtomicU64,
-    /// Operations that finished after their slot was released.
+    /// Operations that were recorded with the stragglers.
     straggled: AtomicCounts,
     /// Waits of operations before they were sent; with a rate only.
     pub waits: Option<Waits>,
@@ -176,7 +176,7 @@ pub struct Recorder {
     batched: AtomicU64,
     /// Attempts that failed and were retried, by status.
     retried: [AtomicU64; Status::COUNT],
-    /// Operations that failed without being sent, because no server could be reached.
+    /// Counted operations that failed without being sent, because no server could be reached.
     unreached: AtomicU64,
     /// Operations sent after the cut-off, if only the number of operations is limited.
     overdue: AtomicU64,
@@ -195,7 +195,7 @@ fn add_relaxed(cell: &AtomicU64, n: u64) {
     cell.store(cell.load(Ordering::Relaxed) + n, Ordering::Relaxed);
 }
 
-/// Records the response time and its parts, which exist only with a rate.
+/// Records the response time, and the response time without the generator's part. Both exist only with a rate.
 #[inline(never)]
 fn record_response(
     response: &Table,
@@ -291,8 +291,8 @@ impl Recorder {
         self.record_times(StepRecord { id, status, times, lateness, interval });
     }
 
-    /// Records a step with several attempts, beginning with the first. YCSB's formats count each attempt separately;
-    /// the last was sent at `retried`.
+    /// Records a step with several attempts, timed from the first. YCSB's formats count each attempt separately: here,
+    /// they count only the last attempt, which was sent at `retried`.
     #[cold]
     pub fn record_retried(&self, step: StepRecord<'_>, retried: u64) {
         self.record_ycsb(step.id, step.status, step.times.due, retried, step.times.done);

@@ -32,8 +32,8 @@ pub struct Scheduler {
     counted: Alone<AtomicU64>,
     /// Whether sending was stopped.
     halted: AtomicBool,
-    /// Whether a client found no further operation that is due in time, so that the limit is the time rather than the
-    /// number of operations.
+    /// Whether a client could not send its next operation before the end of the load, so that the time, rather than the
+    /// number of operations, limits the load.
     reached_end: AtomicBool,
     /// The failure that caused a client to halt the trial.
     failure: OnceLock<TrialFailure>,
@@ -100,15 +100,15 @@ impl Scheduler {
     /// Claims the next operations; `None` at the end.
     #[inline]
     fn take_stripe(&self) -> Option<Stripe> {
-        // There is only one access: with a separate load before it, the cache line would be fetched from another thread
-        // twice.
+        // There is only one access: with a separate load before it, the cache line would be fetched from another
+        // processor twice.
         let first = self.next.0.fetch_add(self.stripe, Ordering::Relaxed);
         let left = self.stripe.min(self.steps.saturating_sub(first));
         // A client claims whole units.
         (left > 0).then(|| Stripe { index: self.segment.global_index(first / self.unit) * self.unit, left })
     }
 
-    /// Whether another operation may be counted. Called for each such operation just before it is sent.
+    /// Whether another operation may be counted. Called for each operation due in the window, just before it is sent.
     #[inline]
     pub fn count_operation(&self) -> bool {
         self.counted_max == NEVER || self.counted.0.fetch_add(1, Ordering::Relaxed) < self.counted_max
@@ -131,12 +131,12 @@ impl Scheduler {
         self.segment
     }
 
-    /// Records that a client ran out of operations to send before the end of the load.
+    /// Records that a client could not send its next operation before the end of the load.
     pub fn reach_end(&self) {
         self.reached_end.store(true, Ordering::Relaxed);
     }
 
-    /// Whether a client has run out of operations to send before the end of the load.
+    /// Whether a client could not send its next operation before the end of the load.
     pub fn is_exhausted(&self) -> bool {
         self.reached_end.load(Ordering::Relaxed)
     }
@@ -146,7 +146,7 @@ impl Scheduler {
         self.end_ns.store(end_ns, Ordering::Relaxed);
     }
 
-    /// Whether no more operations are sent, because the trial was halted or its time is over.
+    /// Whether the trial was halted or its time is over; with a rate, overdue operations may still be sent.
     pub fn is_over(&self, now_ns: u64) -> bool {
         self.is_halted() || now_ns >= self.end_ns.load(Ordering::Relaxed)
     }
@@ -156,7 +156,7 @@ impl Scheduler {
         self.halted.store(true, Ordering::Release);
     }
 
-    /// Halts the trial because of a failure, which ends it. Only the first failure is stored.
+    /// Halts the trial because of a failure. Only the first failure is stored.
     pub fn halt_because(&self, failure: impl FnOnce() -> TrialFailure) {
         self.failure.get_or_init(failure);
         self.halt_trial();

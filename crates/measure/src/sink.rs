@@ -10,10 +10,10 @@ use loadstone_load::histogram::{Grid, Table};
 use loadstone_load::{Kind, Status, StepId};
 use loadstone_wire::sink::Sink;
 
-/// The times of a step, ns. In a closed loop, `due` equals `sent`.
+/// The times of a step, ns.
 #[derive(Clone, Copy, Debug)]
 pub struct StepTimes {
-    /// Time at which the step should have been sent.
+    /// Time at which the step's operation was due (closed loop: sent); `sent` for a step outside an operation.
     pub due: u64,
     /// Time at which the step was sent.
     pub sent: u64,
@@ -95,7 +95,7 @@ impl YcsbTable {
     }
 }
 
-/// Sums that a single thread writes.
+/// Count, sum, minimum and maximum, which a single thread writes.
 #[derive(Debug)]
 pub struct LatencySums {
     count: AtomicU64,
@@ -157,7 +157,7 @@ impl LatencyBuckets {
 /// report.
 #[derive(Debug, Default)]
 pub struct LatencySeries {
-    /// For each unit of wall-clock time: its number, the count, and the sum in µs; in the order of first use.
+    /// For each unit of wall-clock time: its number, the count, and the sum in µs; in the order of recording.
     pub units: Mutex<Vec<(u64, u64, u64)>>,
     /// Exact count, sum, minimum and maximum.
     pub moments: LatencySums,
@@ -174,8 +174,8 @@ impl LatencySeries {
     }
 }
 
-/// Every operation: the Unix time of its completion in ms, and its latency in µs. It has a lock like [`LatencySeries`], and
-/// its memory grows with the length of the run.
+/// Every operation: the Unix time of its completion in ms, and its latency in µs. This format has a lock, as
+/// [`LatencySeries`] does, and its memory grows with the length of the run.
 #[derive(Debug, Default)]
 pub struct RawLatencies {
     /// The points in the order in which this worker's operations finished.

@@ -70,7 +70,8 @@ impl TickCounter {
 }
 
 /// The current time in ns on the scale of the monotonic clock: from the counter, or from `kernel_ns` if the counter is
-/// not used. The result is never less than the result of a reading that finished before this one began.
+/// not used. Unless the counter goes back, the result is never less than the result of a reading that finished before
+/// this one began.
 #[inline]
 pub fn now_ns(kernel_ns: impl FnOnce() -> u64) -> u64 {
     COUNTER.lines.read_ns(ticks, kernel_ns)

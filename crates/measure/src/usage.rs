@@ -48,8 +48,8 @@ pub fn device_bytes() -> [u64; 2] {
     [value("read_bytes:"), value("write_bytes:")]
 }
 
-/// Memory that this process could still allocate without swapping, bytes: the smaller limit of the host and its control
-/// group.
+/// Memory that this process could still allocate without swapping, bytes: the smaller of the values for the host and
+/// for the control group.
 pub fn memory_free() -> u64 {
     let number = |path: &str| fs::read_to_string(path).ok().and_then(|text| text.trim().parse::<u64>().ok());
     let facts = fs::read_to_string("/proc/meminfo").unwrap_or_default();

@@ -27,13 +27,13 @@ pub struct Window {
     pub completed: u64,
 }
 
-/// The window of a trial, calculated from its totals after all its clients have stopped.
+/// The window of a trial, calculated from the trial's totals after the wait for its clients.
 ///
 /// With a time limit, the window is as long as this limit, no matter when the last answer arrived. Operations that
 /// succeeded within it count, whenever they were sent. With a rate, the count is at most the number of operations that
 /// were `due` in the window and did not fail: completing a backlog of the warm-up in the window does not add to its
-/// throughput. With a rate and a number of operations, the window lasts until the next operation would be due. If a
-/// store buffers writes (`BATCHED_OK`), the final flush belongs to the window, because these writes count.
+/// throughput. With a rate and a number of operations, the window lasts at least until the next operation would be due.
+/// If a store buffers writes (`BATCHED_OK`), the final flush belongs to the window, because these writes count.
 pub fn build_window(borders: &Borders, ending: Ending, drained: &Totals, due: Option<u64>) -> Window {
     let held_back = drained.batched > 0;
     let counted_ns = if borders.following_ns == NEVER { 0 } else { borders.following_ns }.max(drained.last_done_ns);

@@ -22,7 +22,8 @@ use crate::recorder::{Recorder, RecorderShape};
 use crate::task::{Task, WorkKind};
 use loadstone_wire::spec::{Phase, TrialSpec};
 
-/// With up to this number of clients, a store that supports both modes gets one thread per client.
+/// With up to this number of clients, a store that supports both modes gets one thread per client, unless the spec sets
+/// the number of executors.
 const THREADS_MAX: u64 = 64;
 /// Interval between checks of whether all workers have stopped, ns.
 const JOIN_NS: u64 = 200_000;
@@ -117,7 +118,7 @@ pub struct WorkerThreads {
 }
 
 impl WorkerThreads {
-    /// Starts the workers, and waits until every session is connected. If any of them fail, returns the first failure.
+    /// Starts the workers, and waits until every session is connected. If any worker fails, returns the first failure.
     pub fn start(job: &WorkerJob, clients: u64) -> Result<Self, EngineError> {
         let workers = job.workers;
         let by_thread = matches!(*job.crew, Crew::Threads(_));
@@ -354,7 +355,7 @@ impl Worker {
     }
 }
 
-/// Connects an executor's clients, several at a time. If any of them fail, returns the first failure.
+/// Connects an executor's clients, several at a time. If any client fails, returns the first failure.
 async fn connect_clients(crew: &Crew, clients: usize) -> Result<Vec<Box<dyn TaskClient>>, EngineError> {
     let Crew::Tasks(new) = crew else { return Ok(Vec::new()) };
     let mut all = Vec::with_capacity(clients);

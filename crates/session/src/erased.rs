@@ -105,7 +105,7 @@ open_store! {
     fn collections(&self) -> Vec<Collections>;
     /// The number of attempts to connect so far; `None` if the store does not count them.
     fn connection_attempts(&self) -> Option<ConnectionAttempts>;
-    /// Events that the store's servers reported.
+    /// Events of the store's servers.
     fn server_events(&self) -> Vec<ServerEvent>;
     /// The placement of the keys on servers, if it is known.
     fn placement(&self) -> Option<Placement>;
@@ -161,7 +161,7 @@ impl fmt::Debug for VirtualSession {
 /// slot.
 macro_rules! any_session {
     ($(fn $trait:ident::$method:ident($($argument:ident: $type:ty),*) -> $output:ty;)*) => {
-        /// The methods of [`Session`], which store the futures that they return in a slot.
+        /// The methods of [`Connection`] and [`Session`]. A method that returns a future stores it in a slot.
         trait AnySession {
             fn any(&mut self) -> &mut dyn Any;
             fn is_unsent(&self) -> bool;

@@ -14,7 +14,8 @@ enum Known {
 /// The guarantee of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guarantee {
-    /// The actual durability of acknowledged writes: the requested level, or a stronger one.
+    /// The actual durability of acknowledged writes: at least the requested level, unless a server's own settings
+    /// determine the durability.
     pub durability: Durability,
     known: Known,
     loss_ns_max: Option<u64>,

@@ -35,7 +35,8 @@ impl Durability {
 pub struct Options {
     /// The store's own properties (`rocksdb.dir` …).
     pub properties: BTreeMap<String, String>,
-    /// The event that writes must survive. A store without this level uses the next stronger one and reports it.
+    /// The event that writes must survive. An embedded store without this level uses the next stronger one and reports
+    /// it.
     pub durability: Durability,
     /// The table (or column family, database, keyspace) for all operations.
     pub table: String,

@@ -9,7 +9,7 @@ pub struct Placement {
     partitioner: fn(&[u8]) -> u64,
     /// The first value of each part, in ascending order, and the number of the key range to which the part belongs.
     parts: Box<[(u64, u32)]>,
-    /// The share of all values that belong to each key range.
+    /// The share of all values that each key range contains.
     pub shares: Vec<f64>,
 }
 

@@ -95,8 +95,8 @@ pub trait Store: std::fmt::Debug + Send + Sync + Sized + 'static {
         None
     }
 
-    /// Events that the store's servers have reported since the store was opened, such as nodes that went down and
-    /// tables that were altered.
+    /// Events since the store was opened that the store's servers reported or that the store observed, such as nodes
+    /// that went down and tables that were altered.
     fn server_events(&self) -> Vec<ServerEvent> {
         Vec::new()
     }

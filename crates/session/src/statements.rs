@@ -123,7 +123,7 @@ impl Values {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cells {
     bytes: Vec<u8>,
-    /// The end of each cell, and whether it has a value.
+    /// The end of each cell, and whether the cell has a value.
     ends: Vec<(usize, bool)>,
     width: usize,
     /// The end of the requested page; `None` if no rows follow it.

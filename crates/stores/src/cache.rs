@@ -1,4 +1,4 @@
-//! The location of downloaded and unpacked files, and all environment variables that stores read.
+//! The location of downloaded and unpacked files, and Loadstone's environment variables that stores read.
 
 use std::fs;
 use std::io;

@@ -35,7 +35,7 @@ impl Deadline {
         Self { limit, bell: None }
     }
 
-    /// Waits for `future`, but no longer than the limit. It must be called within a runtime.
+    /// Waits for `future`, but no longer than the limit. Must be called within a runtime.
     pub async fn keep_deadline<F: Future>(&mut self, future: F) -> Result<F::Output, Late> {
         let mut future = pin!(future);
         let end = Instant::now() + self.limit;

@@ -78,7 +78,8 @@ impl Cause {
 }
 
 impl Engine {
-    /// The directory to open. A load creates it. A run needs a database in it, and changes nothing if there is none.
+    /// The directory to open. A load creates the directory. A run needs a database in the directory, and changes
+    /// nothing if there is none.
     pub fn directory(&self, options: &Options) -> Result<PathBuf, EngineError> {
         if options.table.is_empty() {
             return Err(EngineError::usage("the table's name is empty").hint("set it with -p table=NAME"));

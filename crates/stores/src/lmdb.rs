@@ -35,9 +35,9 @@ pub type Lmdb = KeyValueStore<LmdbEngine>;
 
 const ENGINE: Engine = embedded::LMDB;
 
-/// The default size of the map. It is address space, not memory or disk: the file grows as it is written. Twice this
-/// size fits into the 39 address bits that the smallest 64-bit ARM kernels give a process, and this size exceeds the
-/// data of most benchmarks.
+/// The default size of the map. It is address space, not memory or disk: the file grows as it is written. This size is
+/// half of the address space (39 bits) that the smallest 64-bit ARM kernels give a process, and exceeds the data of
+/// most benchmarks.
 const MAP_SIZE_DEFAULT: u64 = 256 << 30;
 /// LMDB needs whole pages. The largest page size of Linux is 64 KiB.
 const MAP_SIZE_UNIT: u64 = 64 << 10;

@@ -36,7 +36,7 @@ pub const FAILURE_PAUSE: Duration = Duration::from_millis(50);
 pub enum Reconnect {
     /// A constant delay.
     Constant(Duration),
-    /// The first delay is doubled after each failed attempt, up to the second.
+    /// The delay begins with the first value, and is doubled after each failed attempt, up to the second value.
     Exponential(Duration, Duration),
 }
 
@@ -73,7 +73,8 @@ impl Reconnect {
         }
     }
 
-    /// The delay after this number of consecutive failed attempts; `random` is in [0, 1).
+    /// The delay after this number of consecutive failed attempts, not counting the first, after which there is no
+    /// delay; `random` is between 0 and 1.
     fn delay(self, failures: u32, random: f64) -> Duration {
         let nominal = match self {
             Self::Constant(delay) => delay,
@@ -200,8 +201,9 @@ impl Node {
     }
 
     /// The failure of the last attempt, while the node refuses connections and no session has an open connection.
-    /// Operations then fail immediately with this failure. While other clients are served, a client without a
-    /// connection must not fail quickly: it would use up the operations that they could execute.
+    /// Operations then fail immediately with this failure. While other clients are served, the operations of a client
+    /// without a connection must not fail quickly: this client would use up operations that connected clients could
+    /// execute.
     pub fn refusal(&self) -> Option<Failure> {
         match &self.state().reach {
             Reach::Down(failure) if self.confirmed.load(Ordering::Relaxed) != self.losses() => Some(failure.clone()),
@@ -333,7 +335,7 @@ pub struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Makes the attempt. If the attempt fails, nothing was sent to the node.
+    /// Makes the attempt. If the attempt fails, no operation was sent to the node.
     pub async fn attempt<C>(self, open: impl AsyncFn() -> Result<C, Failure>) -> Result<C, Failure> {
         let opened = open().await.map_err(|failure| match failure.connect {
             Some(_) => failure,

@@ -122,7 +122,7 @@ impl RedbEngine {
         transaction.commit().map_err(|error| self.failure(error))
     }
 
-    /// Creates the table, or fails if the table that a run needs is missing.
+    /// Creates the table if it is missing and `create` is set. Without `create`, a missing table is an error.
     fn check_table(&self, create: bool) -> Result<(), EngineError> {
         let failed = |error: Error| ENGINE.cannot_open(&self.directory, &error.to_string(), cause(&error));
         let opened = self.database.begin_read().map_err(|e| failed(e.into()))?.open_table(self.definition()).map(drop);

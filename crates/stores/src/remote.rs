@@ -153,7 +153,7 @@ impl LastFailure {
         }
     }
 
-    /// Whether the last operation failed without sending anything.
+    /// Whether the last operation that failed had sent nothing.
     pub fn is_unsent(&self) -> bool {
         self.unsent
     }

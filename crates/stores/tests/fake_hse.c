@@ -3,12 +3,12 @@
  *
  * HSE is not packaged, so machines that run the tests do not have it. The behaviour on which the store relies is
  * imitated as it was observed with HSE 3.0.0: errno values, parameters that are refused by name, values that are
- * truncated to the buffer, one KVDB at a time. A KVDB is the file `fake.journal` in its home directory, which sync and
- * close flush; a home directory is recognized by `kvdb.meta`.
+ * truncated to the buffer, one KVDB at a time. A KVDB is stored in the file `fake.journal` of its home directory, and
+ * sync and close flush this file; a home directory is recognized by `kvdb.meta`.
  *
- * Each call is written on a separate line to a file with the name of this library plus `.calls`. A put of the key
- * "!space" fills the device. With -DHSE_2, the library behaves like HSE 2, whose global parameters have different
- * names.
+ * Calls are recorded, one per line, in a file with the name of this library plus `.calls`; queries of parameters and
+ * reads of cursors are not recorded. A put of the key "!space" and every later put fail with ENOSPC, as on a full
+ * device. With -DHSE_2, the library behaves like HSE 2, whose global parameters have different names.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -56,7 +56,7 @@ struct hse_kvdb {
 
 struct hse_kvs_cursor {
     struct hse_kvs *kvs;
-    /* The cursor holds copies, because data that it has read stays valid whatever is written in the meantime. */
+    /* Copies, because in HSE, the data that a cursor has read stays valid whatever is written in the meantime. */
     char key[KEY_LEN_MAX], *value;
     size_t key_len;
     bool inclusive;
@@ -98,7 +98,7 @@ called_with(const char *what, size_t count, const char *const *values)
     called("%s", line);
 }
 
-/* Copies the value of a parameter if `values` contains it. */
+/* Copies the value of the parameter `name` if `values` contains this parameter. */
 static void
 take(char *out, size_t size, const char *name, size_t count, const char *const *values)
 {
@@ -232,7 +232,7 @@ delete(struct hse_kvs *kvs, const void *key, size_t key_len)
     memmove(&kvs->records[at], &kvs->records[at + 1], (--kvs->count - at) * sizeof *kvs->records);
 }
 
-/* Records a change: the KVS, the type ('c'reate, 'p'ut, 'd'elete), and two texts with their lengths. */
+/* Records a change: the KVS, the type ('c'reate, 'p'ut, 'd'elete), and two byte strings with their lengths. */
 static void
 note(struct hse_kvs *kvs, char kind, const void *key, size_t key_len, const void *value, size_t value_len)
 {
@@ -244,7 +244,7 @@ note(struct hse_kvs *kvs, char kind, const void *key, size_t key_len, const void
         fwrite(value, 1, value_len, kvdb->journal);
 }
 
-/* Returns the length of the complete changes: a process that was killed may leave a partial change at the end. */
+/* Applies the complete changes in the journal and returns their length: a killed process may leave a partial change. */
 static long
 replay(FILE *journal)
 {
@@ -346,7 +346,7 @@ hse_kvdb_close(struct hse_kvdb *handle)
     called("kvdb_close");
     for (size_t i = 0; i < handle->count; i++)
         if (handle->kvs[i].open)
-            abort(); /* HSE requires that its KVSs are closed first. */
+            abort(); /* HSE requires that a KVDB's KVSs are closed first. */
     failed = fclose(handle->journal);
     for (size_t i = 0; i < handle->count; i++) {
         for (size_t j = 0; j < handle->kvs[i].count; j++) {

@@ -90,7 +90,7 @@ fn the_networked_example_works() {
     });
 }
 
-/// The part of memcached that the example needs. The key `quit` stops the server.
+/// Serves one connection with the part of memcached that the example needs. Setting the key `quit` stops the server.
 fn serve(stream: &TcpStream) {
     let mut reader = BufReader::new(stream);
     let mut table: HashMap<String, Vec<u8>> = HashMap::new();

@@ -12,7 +12,8 @@ use super::{ColumnsWork, Generators, Prepared, SHUFFLE, State};
 /// These constants separate the random draws of an insert by purpose.
 const SELECT: u64 = 0x7365_6c65;
 const RATIO: u64 = 0x7261_7469;
-/// Maximum size of a batch, bytes: a larger one would exceed the largest mutation that a server accepts by default.
+/// Size at which a batch is full unless it is logged, bytes: a larger batch would exceed the largest mutation that a
+/// server accepts by default.
 const BATCH_BYTES_MAX: usize = 16 << 20;
 
 /// The current position in an insert.

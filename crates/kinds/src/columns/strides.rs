@@ -3,11 +3,11 @@
 use loadstone_stress::distribution::Spec;
 use loadstone_stress::random::mix_seed;
 
-/// Separates these draws from the draws of an operation.
+/// Separates the random draws of strides from the random draws of an operation.
 const STRIDE: u64 = 0x7374_7269;
 const TWO_POW_MINUS_53: f64 = 1.0 / (1_u64 << 53) as f64;
 
-/// Values of a distribution whose sum is the same for every block, so that the sum before any index can be calculated.
+/// A block of values of a distribution, which is repeated, so that the sum before any index can be calculated.
 #[derive(Debug)]
 pub struct Strides {
     values: Vec<u64>,

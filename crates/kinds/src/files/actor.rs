@@ -1,4 +1,5 @@
-//! Performs the operations on files: it opens a file, reads or writes one buffer after another, syncs and closes.
+//! Performs the operations on files: opens a file, reads or writes one buffer after another, syncs the file and closes
+//! it.
 
 mod ending;
 
@@ -77,7 +78,7 @@ impl<'a, F: FileSystem> FileActor<'a, F> {
         Content::new(self.task.seed).compressible(self.task.work.workload.spec.compressible)
     }
 
-    /// Records a step with this result. If it failed, stores the message.
+    /// Records a step with this result. If the step failed, also stores the error message.
     fn time_step<T: Timer, V>(
         &mut self,
         step: FileStep,
@@ -163,7 +164,7 @@ impl<'a, F: FileSystem> FileActor<'a, F> {
         }
     }
 
-    /// Reads or writes the bytes of an operation. Returns their number.
+    /// Reads or writes the bytes of an operation, or truncates the file. Returns the number of bytes.
     async fn transfer_part<T: Timer>(&mut self, operation: &FileOperation, watch: &Stopwatch<'_, T>) -> u64 {
         if self.task.work.workload.spec.action == Action::Truncate {
             return self.truncate_file(watch).await;
@@ -364,8 +365,8 @@ async fn decode_part<'d, R: Reader>(
     Ok(decoder.take_output(len))
 }
 
-/// Opens a file for appending. Returns its writer and the content to append, which continues the content of the file if
-/// Loadstone wrote it.
+/// Opens a file for appending. Returns the file's writer and the content to append, which continues the existing
+/// content if Loadstone wrote the file.
 async fn open_append<F: FileSystem>(
     system: &F,
     path: &str,

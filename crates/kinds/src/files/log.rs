@@ -1,5 +1,5 @@
-//! The outcomes of a trial's files. They are sums, so segments can be added, and memory use does not grow with the
-//! number of files.
+//! The outcomes of a trial's files. They are sums, so the outcomes of segments can be added, and memory use does not
+//! grow with the number of files.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! Compares outages with the prediction of a much simpler simulation: a queue with several servers.
+//! Compares the effects of outages with the predictions of a much simpler simulation: a queue with several servers.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -55,8 +55,8 @@ struct Outcomes {
 }
 
 impl Scenario {
-    /// Predicts the operations in the order of their due times. Each is performed by the client that becomes free
-    /// first.
+    /// Predicts the outcomes of the operations in the order of their due times. Each operation is performed by the
+    /// client that becomes free first.
     fn predict_outcomes(&self) -> Outcomes {
         let mut outcomes = Outcomes::default();
         let mut free: BinaryHeap<_> = (0..self.clients).map(|_| Reverse(0u64)).collect();

@@ -47,7 +47,7 @@ fn read_overtaken_by_a_delete_is_not_yet() {
         assert!(count(Kind::Read, Status::NotFound) > 0);
         let totals = run.totals();
         assert_eq!((totals.succeeded, totals.count_failed() + totals.not_yet), (0, 400));
-        // The first half of a pair is a read. If a delete overtakes it, it also overtakes the second half.
+        // The first half of a pair is a read. A delete that overtakes the first half also overtakes the second half.
         assert_eq!(count(Kind::Read, Status::NotYet), totals.not_yet);
         [totals.not_yet, count(Kind::Update, Status::NotYet)]
     };
@@ -96,7 +96,7 @@ fn ledger_records_each_write_once() {
     let mix = Mix { read: 0.2, update: 0.4, insert: 0.2, read_modify_write: 0.2, ..Mix::default() };
     let core = CoreSpec { versions: true, field_length: Length::Constant { bytes: 30 }, ..core_spec(mix, 200) };
     let workload = || CoreRun::new(core.clone(), 1).unwrap();
-    // Every tenth answer is slow, and every eleventh operation times out.
+    // Every tenth call is slow, and every eleventh call times out.
     let calls = std::cell::Cell::new(0u64);
     let script: Script = Rc::new(move |_| {
         calls.set(calls.get() + 1);

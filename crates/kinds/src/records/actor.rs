@@ -36,7 +36,7 @@ impl<'a, S: Session, W: RecordWorkload> RecordActor<'a, S, W> {
         Self { task, session, row: Row::default(), rows: Rows::default(), writer, names, verifies, unsent: false }
     }
 
-    /// Records the outcome of the session's last operation in the ledger if it was a write.
+    /// Records the outcome of the session's last operation in the ledger if the operation was a write.
     #[inline]
     fn note_write<T: Timer>(&self, index: u64, status: Status, watch: &Stopwatch<'_, T>, times: (u64, u64)) {
         if self.writer.is_some() {
@@ -90,8 +90,8 @@ impl<'a, S: Session, W: RecordWorkload> RecordActor<'a, S, W> {
         outcome
     }
 
-    /// Records a read that was answered at `done`, and returns the status with which it counts. This function does not
-    /// perform the read itself, because the arguments of such a future would be kept in memory.
+    /// Records a read that has been answered, and returns the status with which the read counts. This function does not
+    /// perform the read itself, because its future would then keep the arguments in memory.
     #[inline]
     fn was_read<T: Timer>(&mut self, operation: &Operation, watch: &Stopwatch<'_, T>, answer: (Status, u64)) -> Status {
         let (mut status, done) = answer;
@@ -127,7 +127,8 @@ impl<'a, S: Session, W: RecordWorkload> RecordActor<'a, S, W> {
         Outcome { status, done_ns: done, rows: 1, bytes: bytes as u64 }
     }
 
-    /// The status with which a failed step counts. Stores the message of the failure.
+    /// The status with which a failed step counts. Also stores the message of the failure, unless this status is
+    /// `NOT_YET`.
     #[cold]
     fn judge_status(&mut self, step: Kind, operation: &Operation, status: Status, sent: u64) -> Status {
         if status == Status::NotFound && (self.may_precede_insert(operation, sent) || self.may_follow_delete(operation))
@@ -173,7 +174,7 @@ impl<'a, S: Session, W: RecordWorkload> RecordActor<'a, S, W> {
 
     #[inline(never)]
     fn verify_now<T: Timer>(&self, operation: &Operation, read: Status, watch: &Stopwatch<'_, T>) -> Status {
-        // A record that is still being inserted cannot be checked.
+        // A record whose insert or delete was in progress cannot be checked.
         if read == Status::NotYet {
             return Status::Ok;
         }
@@ -259,7 +260,7 @@ impl<S: Session, W: RecordWorkload> Actor for RecordActor<'_, S, W> {
     }
 }
 
-/// Closes a session. Stores the message if this fails.
+/// Closes a session. If closing fails, stores the error message.
 pub async fn close_session<S: Session, W>(task: &Task<W>, session: &mut S) -> (StepId, Status) {
     let (step, status) = (Kind::Cleanup.step(), session.cleanup().await);
     if !status.is_ok() {

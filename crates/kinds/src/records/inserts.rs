@@ -48,13 +48,13 @@ pub async fn retry_insert<T: Timer, S: Session, W>(
 /// The known state of an insert in the run phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inserted {
-    /// The insert was acknowledged before the given time, so its record must exist.
+    /// The insert was acknowledged by the given time, so its record must exist.
     Acknowledged,
     /// The insert was in progress, failed, or has an unknown outcome, so its record may or may not exist.
     Unknown,
 }
 
-/// The times at which recent inserts of the run phase were acknowledged, and the inserts that failed.
+/// The times at which recent inserts of the run phase finished, and the inserts that failed.
 ///
 /// A read that finds no record is a failure of the store only if the insert of the record had been acknowledged before
 /// the read was sent. The log costs two memory writes per insert, and only reads that find no record read it.
@@ -70,7 +70,7 @@ pub struct InsertLog {
 struct InsertSlot {
     /// The number of the insert; `u64::MAX` before the first insert.
     number: AtomicU64,
-    /// Time at which the insert was acknowledged, ns; `u64::MAX` while it is in progress.
+    /// Time at which the insert finished, whatever its status, ns; `u64::MAX` while the insert is in progress.
     done_ns: AtomicU64,
 }
 
@@ -102,7 +102,7 @@ impl InsertLog {
             self.failed.lock().unwrap_or_else(PoisonError::into_inner).insert(number);
         }
         let slot = self.slot(number);
-        // An insert that lasted longer than the next 65,536 inserts has lost its slot.
+        // If the insert `number` + 65,536 has begun in the meantime, it has taken over the slot.
         if slot.number.load(Ordering::Relaxed) == number {
             slot.done_ns.store(ns, Ordering::Release);
         }

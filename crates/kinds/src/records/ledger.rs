@@ -9,7 +9,7 @@ use loadstone_wire::error::EngineError;
 use loadstone_wire::spec::TrialSpec;
 
 /// Interval between ticks of a ledger, ns, until half of its ticks are used. Until a quarter is used, there is a tick
-/// whenever the conductor wakes: more frequent times make the order of more writes known.
+/// whenever the conductor wakes: more frequent ticks make the order of more writes known.
 const TICK_NS: u64 = 10_000_000;
 /// Interval between later ticks, ns, for runs of several days.
 const COARSE_TICK_NS: u64 = 1_000_000_000;
@@ -75,7 +75,8 @@ pub struct LedgerWriter<'a> {
 }
 
 impl LedgerWriter<'_> {
-    /// Notes the write with this number after its last attempt. The write was claimed at `ready_ns` or later.
+    /// Notes the write with this number after its last attempt. `ready_ns` is not after the time of the claim or the
+    /// due time, whichever is later.
     #[inline]
     pub fn note_write(&self, number: u64, state: WriteState, ready_ns: u64, how: Exception) {
         // Exceptions are written before the bits, because readers assume that an acknowledged write without an

@@ -11,7 +11,7 @@ use loadstone_wire::event::Note;
 pub struct Overwrites {
     /// The number of the first record.
     pub record: u64,
-    /// Number of consecutive records from the first record to a gap that the search found.
+    /// Number of inserts of the run before a missing record that the search found.
     pub count: u64,
 }
 

@@ -24,14 +24,14 @@ pub struct RangeCounts {
     intervals: usize,
     interval_ns: u64,
     deadlines_ns: Vec<u64>,
-    /// For each range and interval: operations sent, and operations that succeeded by each deadline but not the
+    /// For each range and interval: operations sent, and operations that succeeded by each deadline but not by the
     /// previous one.
     counters: Box<[AtomicU32]>,
 }
 
 impl RangeCounts {
-    /// Counts for a trial; `None` if the spec requests none, operations have no due times, the placement of the keys is
-    /// unknown, or there would be too many counters.
+    /// Counts for a trial; `None` if the spec requests none, operations have no due times, the trial has no time limit,
+    /// the placement of the keys is unknown, or there would be too many key ranges or counters.
     pub fn new(spec: &TrialSpec, placement: Option<Placement>) -> Option<Self> {
         let placement = placement.filter(|placement| placement.shares.len() <= RANGES_MAX)?;
         if !spec.key_ranges || spec.pace == PaceSpec::Closed {
@@ -70,7 +70,8 @@ impl RangeCounts {
         }
     }
 
-    /// Counts the outcome of an operation. The outcome of `NOT_YET` cannot be judged.
+    /// Counts the outcome of an operation. An operation with the status `NOT_YET` cannot be judged, so it no longer
+    /// counts as sent.
     #[cold]
     pub fn count_outcome(&self, key: &[u8], interval: u64, status: Status, response_ns: u64) {
         let Some([sent, good @ ..]) = self.find_counters(key, interval) else { return };

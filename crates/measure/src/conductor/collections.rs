@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use loadstone_session::Collections;
 use loadstone_session::erased::OpenStore;
 
-/// Maximum time to wait for the answer at the end. A full collection may delay the querying thread by this time.
+/// Maximum time to wait for an answer. A full collection may delay the querying thread by seconds.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 /// Interval between checks for a lost store while waiting for the answer.
 const CHECK: Duration = Duration::from_millis(1);
@@ -26,15 +26,15 @@ impl Asked {
         let store = Arc::clone(store);
         let body = move || {
             let collections = store.collections();
-            // This reference is dropped before the answer is sent, because the trial closes the store when no other
-            // reference is left.
+            // This reference is dropped before the answer is sent, because the trial can close the store only if no
+            // other reference is left.
             drop(store);
             let _ = answer.send(collections);
         };
         std::thread::Builder::new().name("collections".to_owned()).spawn(body).ok().map(|_| Self(answers))
     }
 
-    /// Waits for the answer; `None` if the store is lost before it arrives.
+    /// Waits for the answer; `None` if it does not arrive in time, or if the store is lost first.
     fn wait_for_answer(&self, store: &dyn OpenStore) -> Option<Vec<Collections>> {
         let start = Instant::now();
         loop {

@@ -11,14 +11,14 @@ use crate::recorder::reader::read_totals;
 use crate::window::Ending;
 use loadstone_wire::event::Carried;
 
-/// A rate far above the capacity leaves billions of unsent operations, and counting each of them would delay the report.
-/// After the first 2^18, each counted operation therefore represents a group, whose size is 2^−18 of the number of
-/// earlier operations: the due times of a group differ by less than the histograms resolve.
+/// A rate far above the capacity leaves billions of unsent operations, and adding each of them would delay the report.
+/// After the first 2^19, they are therefore added in groups. The size of a group is 2^−18 of the number of unsent
+/// operations before it, so the due times in a group differ by less than the resolution of the histograms.
 const EXACT_BITS: u32 = 18;
 
 impl Conductor<'_> {
     /// The operations that were due but are missing from the latency histograms, and the total number of due
-    /// operations. `paused_ns` is the time for which the engine was paused.
+    /// operations (`None` in a closed loop). `held_ns` is the time for which the engine was paused.
     pub(super) fn collect_censored(
         &self,
         borders: &Borders,
@@ -27,15 +27,15 @@ impl Conductor<'_> {
         held_ns: u64,
     ) -> (Censored, Option<u64>) {
         let mut censored = Censored::default();
-        // An operation that had only just become late when the trial was stopped early does not count as unsent.
+        // An operation that was not late yet when the trial was stopped early does not count as unsent.
         let horizon_ns = match ending {
             Ending::Time => borders.end_ns,
             Ending::Count => NEVER,
             Ending::Stopped { at_ns, .. } => at_ns.saturating_sub(LATE_NS),
         };
         let mut add = |index: u64, due_ns: u64, sent: bool, count: u64| {
-            // The wait for answers lasts until now. Operations that were not sent before the cut-off, or before a stop,
-            // are never sent.
+            // A sent operation has been waiting for its answer until now. An operation that was not sent before the
+            // cut-off, or before a stop, is never sent.
             let until_ns = match ending {
                 _ if sent => now,
                 Ending::Stopped { at_ns, .. } => borders.cutoff_ns.min(at_ns),

@@ -1,4 +1,4 @@
-//! The operation that a client has in flight. The conductor reads it after the trial.
+//! The operation that a client has in flight. The conductor reads it while the trial runs and at its end.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -11,13 +11,13 @@ use super::flight::Flight;
 use super::{EMPTY, ENDED, FourCounts, IntervalSlot, LEFT, Recorder, SLOTS};
 
 /// With more recorders than this, the reader skips the histograms of slots that are still being written, because each
-/// would need a copy. The next interval reports their latencies.
+/// of these slots would need a copy. A later reading adds their latencies.
 const COPIED_MAX: usize = 256;
 
 /// Totals over all recorders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Number of operations of the warm-up.
+    /// Operations of the warm-up that have finished.
     pub warmup: u64,
     /// Operations of the warm-up that finished in the window.
     pub carried: u64,
@@ -31,11 +31,11 @@ pub struct Totals {
     pub in_window: u64,
     /// Operations that the store batched.
     pub batched: u64,
-    /// Reads of records whose insert or delete was in progress: neither success nor failure.
+    /// Operations on records whose insert or delete was in progress: neither success nor failure.
     pub not_yet: u64,
     /// Attempts that failed and were retried, by status.
     pub retried: [u64; Status::COUNT],
-    /// Operations that failed without being sent, because no server could be reached.
+    /// Counted operations that failed without being sent, because no server could be reached.
     pub unreached: u64,
     /// Operations sent after the cut-off, if only the number of operations is limited.
     pub overdue: u64,
@@ -334,7 +334,7 @@ mod tests {
         record_operation(&recorder, 0, Status::Ok, 1, None);
         record_operation(&recorder, 0, Status::Timeout, 1, None);
         record_operation(&recorder, 0, Status::Ok, 501, Some(1));
-        // Counts an operation of the warm-up, and another that finished after the window.
+        // An operation of the warm-up, and an operation that finished after the window.
         recorder.count_warm_up(1);
         recorder.count_end(1, Status::Ok);
         recorder.record_operation(1, Status::Ok, (1, 1), 1, true);

@@ -8,8 +8,8 @@
 //! ticks. (If the counter itself goes back, this is not detected here, because readings store nothing; the next
 //! comparison finds it.)
 //!
-//! Published lines are never changed or freed, because a reader may be using them. This costs about 64 bytes per
-//! correction.
+//! The beginning and the rate of a published line never change, and the line is never freed, because a reader may be
+//! using it. This costs about 64 bytes per correction.
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
@@ -126,7 +126,8 @@ impl Lines {
         }
     }
 
-    /// Closes the last line, and appends the line that `make` creates from its starting point.
+    /// Closes the last line and appends a line, which `make` creates from its first ticks and ns. Returns the new line;
+    /// `None` if the counter is not in use.
     fn follow_line(&self, make: impl Fn(u64, u64) -> Line) -> Option<*mut Line> {
         let mut last = self.line()?;
         while last.span.load(Acquire) & CLOSED != 0 {

@@ -7,8 +7,8 @@
 /// A reading of both clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ClockReading {
-    /// Time between the readings of the kernel's clock before and after the counter. This is the first field, so that
-    /// the minimum of several readings is the tightest.
+    /// Time between the two readings of the kernel's clock, one before and one after the reading of the counter. This
+    /// is the first field, so that the minimum of several readings is the tightest.
     pub width_ns: u64,
     /// The counter, read between the two readings of the kernel's clock.
     pub ticks: u64,
@@ -53,8 +53,8 @@ pub enum Advice {
 const BETWEEN_NS: u64 = 900_000_000;
 /// The largest correction of the rate for removing an offset.
 const SLEW_PPM: u64 = 500;
-/// Largest change of the kernel's rate between two comparisons. NTP slews by at most 500 ppm (the limit of `adjtimex`),
-/// and may begin at any time; a suspend or an irregular counter causes a far larger change.
+/// Largest change of the kernel's rate between two comparisons that slewing may explain. NTP slews by at most 500 ppm
+/// (the limit of `adjtimex`), and may begin at any time; a suspend or an irregular counter causes a far larger change.
 const EXPLAINED_PPM: u64 = 600;
 /// The allowed difference between two readings that are not simultaneous, in addition to their uncertainty.
 const EXPLAINED_NS: u64 = 20_000;
@@ -64,7 +64,7 @@ const EXPLAINED_NS: u64 = 20_000;
 pub struct Watch {
     first: ClockReading,
     first_rate: u64,
-    /// The rate of the kernel's clock over the last [`BETWEEN_NS`] or longer.
+    /// The rate of the kernel's clock over at least [`BETWEEN_NS`]; the initial rate before the first correction.
     rate: u64,
     last: ClockReading,
     /// The reading at the time of the last correction.
@@ -111,8 +111,8 @@ impl Watch {
             return Advice::Keep;
         };
         (self.rate, self.corrected) = (rate, now);
-        // Removes half of the offset within the time since the last correction, because the next correction may be
-        // slightly late.
+        // Removes half of the offset in as much time as has passed since the last correction, because the next
+        // correction may be slightly late.
         let time_ns = i128::from(elapsed_ns) * 2;
         let most = time_ns * i128::from(SLEW_PPM) / 1_000_000;
         let slew = i128::from(rate) * offset_ns.clamp(-most, most) / time_ns;

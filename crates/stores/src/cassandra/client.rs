@@ -179,8 +179,8 @@ impl Client {
         Err(Failure::new(Status::UnexpectedState, "the columns of the rows differ from the announced columns"))
     }
 
-    /// The rows in an answer's bytes. `None` if their columns differ from the columns of the prepared statement, which
-    /// is then prepared again before its next execution.
+    /// The rows in an answer's bytes. `None` if they have more or fewer columns than the prepared statement, which is
+    /// then prepared again before its next execution.
     #[inline]
     pub fn table<'a>(&self, bytes: &'a [u8], prepared: Option<&Prepared>) -> Result<Option<Table<'a>>, Failure> {
         let body = self.slot.body_of(bytes).map_err(protocol_failure)?;
@@ -204,7 +204,7 @@ pub struct Execution<'a> {
     /// The number of the statement's text.
     pub number: usize,
     pub level: Consistency,
-    /// Whether it is a write. A write has a timestamp.
+    /// Whether the statement is a write. A write has a timestamp.
     pub writes: bool,
     /// The partition key, which determines the nodes to contact.
     pub key: Option<&'a [u8]>,

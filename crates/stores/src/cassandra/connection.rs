@@ -81,8 +81,7 @@ enum Health {
     Responsive,
     /// A request was not answered in time, and nothing else arrived in that time. The server is probed.
     Silent,
-    /// The server answers the probe. It may do so without being able to execute requests, so one request is sent as a
-    /// test.
+    /// The server has answered the probe. It may still be unable to execute requests, so one request is sent as a test.
     Recovering,
     /// The test request is in flight.
     Tested,
@@ -103,7 +102,7 @@ impl std::fmt::Debug for Connection {
 }
 
 impl Connection {
-    /// Opens a connection that reads with buffers of `room` bytes, which grow with the answers. It must be called on an
+    /// Opens a connection that reads with buffers of `room` bytes, which grow with the answers. Must be called on an
     /// executor.
     pub async fn open(address: SocketAddr, version: Version, room: usize, tls: Option<&Tls>) -> Result<Self, Failure> {
         Self::start_on(TcpStream::connect(address).await, address, version, room, tls).await
@@ -202,8 +201,8 @@ impl Connection {
         *self.0.events.borrow_mut() = Some(events);
     }
 
-    /// Sets the function that receives whether the connection is usable, starting with the present state. It can be set
-    /// only once.
+    /// Sets the function that is called whenever the connection becomes usable or unusable, and immediately if the
+    /// connection is usable now. The function can be set only once.
     pub fn track(&self, usage: UsageSink) {
         let _ = self.0.usage.set(usage);
         if self.is_open() && self.0.health.get() == Health::Responsive {

@@ -41,7 +41,7 @@ pub struct Lines {
     pub topology: Arc<Topology>,
     pub version: u64,
     pub all: Vec<Rc<Line>>,
-    /// The lines to each node of the cluster, sorted by shard; none for nodes in other data centres.
+    /// The lines to each node of the cluster, sorted by shard; none for nodes that the client does not contact.
     pub nodes: Vec<Range<usize>>,
     /// The number of lines to each shard, or to each node without shards.
     pub per_shard: usize,

@@ -38,7 +38,7 @@ pub struct Link {
 /// The way in which a connection is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// Connects to a server without extensions.
+    /// Connects to a server, and does not request its extensions.
     Plain,
     /// Connects to a server, and requests its extensions.
     Extended,
@@ -211,8 +211,9 @@ impl Link {
     }
 
     /// Prepares the registered statements, so that operations need not prepare them: all of them if the node has been
-    /// unreachable since they were prepared, otherwise only new ones. A statement that the server refuses, or that
-    /// exceeds the time limit of a request, is left to the first operation that uses it, which reports the failure.
+    /// unreachable since they were prepared, otherwise only new ones. A statement that the server refuses, or that is
+    /// not prepared within the time limit of a request, is left to the first operation that uses it, which reports the
+    /// failure.
     pub async fn prepare_all(&self, texts: &Texts, generation: u64) {
         let prepare = async {
             let _turn = self.statements.preparing.lock().await;

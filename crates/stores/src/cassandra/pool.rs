@@ -19,8 +19,8 @@ use super::texts::Texts;
 use crate::error::{ConnectError, EngineError, Failure, TlsFault};
 use crate::reconnect::FAILURE_PAUSE;
 
-/// Maximum number of consecutive connections that may lead to shards that need none, per shard of the node. If a server
-/// assigns connections to shards at random, 1 in 3,000 searches for a connection to a given shard fails.
+/// Maximum number of consecutive connections that may lead to shards that need no connection, per shard of the node. If
+/// a server assigns connections to shards at random, 1 in 3,000 searches for a connection to a given shard fails.
 const MISSES_MAX: usize = 8;
 
 /// Number of pools whose connections are swept at once. Operations may run before the next pools are swept.
@@ -112,7 +112,8 @@ impl Pool {
         lines
     }
 
-    /// Tries all nodes; fails if none can be reached. The opened connections stay open.
+    /// Tries all nodes; fails if none can be reached, or if any node cannot be trusted. The opened connections stay
+    /// open.
     pub async fn open(self: &Rc<Self>) -> Result<(), EngineError> {
         self.opened
             .get_or_try_init(async || {
@@ -215,8 +216,8 @@ impl Pool {
         }
     }
 
-    /// The time of a write in µs since 1970, later than all earlier results. The client sets it, as in YCSB's driver,
-    /// so that a record's writes are in the client's order whichever nodes receive them.
+    /// The timestamp of a write in µs since 1970, later than all timestamps returned before. The client sets it, as in
+    /// YCSB's driver, so that a record's writes are in the client's order whichever nodes receive them.
     #[inline]
     pub fn stamp(&self) -> i64 {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as i64);
@@ -226,10 +227,10 @@ impl Pool {
     }
 }
 
-/// Tries to connect until it succeeds or until the connection is no longer needed.
+/// Tries to connect until an attempt succeeds, or until the connection is no longer needed.
 async fn revive(pool: Weak<Pool>, cluster: Arc<Cluster>, place: Weak<Line>) {
-    // The connections to other shards. They stay open, because a server assigns the next connection to the shard with
-    // the fewest connections.
+    // The connections to other shards stay open, because a server assigns the next connection to the shard with the
+    // fewest connections.
     let mut surplus = Vec::new();
     loop {
         let Some(line) = place.upgrade() else { return };

@@ -57,7 +57,7 @@ impl Replication {
         }
     }
 
-    /// Total number of copies of a record in all data centres.
+    /// Total number of copies of a record in all data centres; `None` if the strategy is unknown.
     pub fn copies(&self) -> Option<usize> {
         match self {
             Self::Simple(copies) => Some(*copies),
@@ -66,7 +66,7 @@ impl Replication {
         }
     }
 
-    /// Number of copies that have acknowledged a write at a consistency level.
+    /// Number of copies that must acknowledge a write at a consistency level; `None` if this number is unknown.
     pub fn count_acknowledged(&self, level: &str, local_dc: &str) -> Option<usize> {
         let quorum = |copies: usize| copies / 2 + 1;
         let local = match self {
@@ -90,7 +90,7 @@ impl Replication {
         }
     }
 
-    /// The number of copies that a data centre requires.
+    /// The number of copies in a data centre with `NetworkTopologyStrategy`; 0 with any other strategy.
     fn project(&self, dc: &str) -> usize {
         match self {
             Self::Simple(_) | Self::Other(_) => 0,

@@ -6,13 +6,14 @@ use std::fmt;
 
 use super::wire::{Body, Short};
 
-/// Types that are nested more deeply are refused: no table has them, and a reader must not exhaust its stack.
+/// Types that are nested more deeply than this are refused: no table has them, and a reader must not exhaust its stack.
 const DEPTH_MAX: usize = 32;
 
 /// The type of a column or marker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Type {
-    /// A type that Cassandra identifies by a Java class: custom types, and `vector` before protocol 5 supported it.
+    /// A type that Cassandra identifies by a Java class: a custom type, or a vector whose elements are not of a simple
+    /// type.
     Custom(String),
     Ascii,
     BigInt,

@@ -110,7 +110,7 @@ pub fn put_flags(out: &mut Vec<u8>, version: Version, flags: u8) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     pub flags: u8,
-    /// The stream of the request that it answers; negative if it answers no request.
+    /// The stream of the request that is answered; negative if the message answers no request.
     pub stream: i16,
     pub opcode: u8,
     /// Length of the body in bytes.

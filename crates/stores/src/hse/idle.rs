@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 const THREADS: [&str; 8] = ["hse_", "c0sk_", "cn_", "sts_", "kc_", "kv_", "sp_", "wal_"];
 /// Interval between two samples.
 const INTERVAL: Duration = Duration::from_millis(250);
-/// Number of consecutive samples without activity after which HSE counts as idle. HSE's timers have shorter intervals.
+/// Number of consecutive samples without activity after which HSE counts as idle. The samples cover a second, which is
+/// longer than the intervals of HSE's timers.
 const IDLE_SAMPLES: usize = 4;
 /// Maximum share of one processor when HSE is idle. HSE's clocks and monitors take 2 % in 3.0 and 4 % in 2.1.
 const CPU_SHARE_IDLE: f64 = 0.10;

@@ -1,4 +1,4 @@
-//! Finds libhse. No distribution ships it, so it is wherever the user built it.
+//! Finds libhse. No distribution ships libhse, so the user builds the library and may keep it anywhere.
 
 use std::error::Error;
 use std::ffi::OsStr;

@@ -65,9 +65,9 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Parameters for `hse_init`. By default, HSE opens a REST socket and writes to the system log. For a benchmark
-    /// both are disabled, unless a property enables them. The name of the parameter for the socket depends on the
-    /// version.
+    /// Parameters for `hse_init`. By default, HSE opens a REST socket and writes to the system log. For a benchmark,
+    /// each of the two is disabled, unless a property contains parameters for it or there is a configuration file. The
+    /// name of the parameter for the socket depends on the version.
     pub fn init(&self, is_3: bool) -> Vec<String> {
         let socket = if is_3 { "rest." } else { "socket." };
         let mut list = Vec::new();

@@ -156,7 +156,7 @@ impl JvmHost {
         shared.map_err(|thrown| self.describe(env, &thrown))
     }
 
-    /// Executes one operation. Returns 0 if an exception prevented it.
+    /// Executes one operation. Returns 0 if an exception prevented the operation.
     #[inline]
     pub fn call(&self, env: Env, client: jobject, numbers: [i32; 4]) -> i64 {
         let [operation, key_len, len, count] = numbers.map(|i| jvalue { i });

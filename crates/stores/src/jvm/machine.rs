@@ -16,7 +16,7 @@ use super::home;
 use super::host::JvmHost;
 use crate::error::EngineError;
 
-/// Default options. The user's arguments follow them and override them.
+/// Default options, which the user's arguments follow and override.
 const OPTIONS: &[&str] = &[
     // The engine handles Ctrl-C.
     "-Xrs",

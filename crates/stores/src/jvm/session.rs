@@ -80,7 +80,7 @@ impl JvmSession {
         Ok(len)
     }
 
-    /// Executes one operation. Returns its status and the length of the answer.
+    /// Executes one operation. Returns the operation's status and the length of the answer.
     #[inline]
     fn ask_host(&mut self, operation: i32, key: &[u8], parts: Parts<'_>, count: usize) -> (Status, usize) {
         let len = match self.write(key, parts) {

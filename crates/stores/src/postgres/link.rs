@@ -40,7 +40,7 @@ impl Drop for Link {
 }
 
 impl Link {
-    /// Connects to the first server that is suitable, and logs in. It must be called within a
+    /// Connects to the first server that is suitable, and logs in. Must be called within a
     /// [`tokio::task::LocalSet`].
     pub async fn open(settings: &Settings) -> Result<Self, Failure> {
         let mut failures: Vec<Failure> = Vec::new();

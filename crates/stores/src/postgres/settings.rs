@@ -136,7 +136,7 @@ impl Settings {
         if let Some(schema) = parameter("currentSchema") {
             started.push(format!("-c search_path={}", schema.replace('\\', "\\\\").replace(' ', "\\ ")));
         }
-        // The server's own setting is used for `os`, because the server has no level between the other two.
+        // The server's own setting is used for `os`, because the server has no level between `none` and `device`.
         match options.durability {
             Durability::None => started.push("-c synchronous_commit=off".to_owned()),
             Durability::Os => {}

@@ -165,8 +165,8 @@ impl Cluster {
         }
     }
 
-    /// After a failure, asks another member for the slots, because a replica may have been promoted. Does nothing if
-    /// such a request is already in progress.
+    /// After a failure, asks another member for the slots, because a replica may have been promoted. Does nothing if a
+    /// request for the slots is already in progress.
     pub fn refresh(self: &Arc<Self>, failed: usize) {
         if !self.has_slots() || self.refreshing.swap(true, Ordering::Relaxed) {
             return;

@@ -16,7 +16,7 @@ use crate::error::{EngineError, Failure};
 use crate::remote::{LastFailure, answer_by_last_failure};
 use crate::session::{self, Rows, Session};
 
-/// Maximum number of redirections per request. A slot that is being moved from one node to another needs two.
+/// Maximum number of redirections per request. A key in a slot that is being moved between nodes may need two.
 const REDIRECTIONS_MAX: usize = 5;
 
 /// One client's connections, with reused buffers.

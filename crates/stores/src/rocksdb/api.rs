@@ -1,4 +1,4 @@
-//! RocksDB's C API (`include/rocksdb/c.h`), resolved at run time. It contains only the functions that a store needs.
+//! RocksDB's C API (`include/rocksdb/c.h`): only the functions that the store needs, resolved at run time.
 
 use std::ffi::{CStr, c_char, c_int, c_uchar, c_void};
 use std::path::Path;

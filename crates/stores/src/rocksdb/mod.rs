@@ -85,7 +85,7 @@ impl RocksDbEngine {
             names.insert_str(0, "default\n");
         }
         let (partial, path) = (self.directory.join("CF_NAMES.partial"), self.directory.join("CF_NAMES"));
-        // An unchanged file is not written again, so this cannot fail on a full device.
+        // An unchanged file is not written again, so that a full device does not cause an error.
         if fs::read_to_string(&path).is_ok_and(|old| old == names) {
             return Ok(());
         }
@@ -324,7 +324,7 @@ impl KeyValue for RocksDbEngine {
                 waited.map_err(|text| EngineError::failed(format!("RocksDB's compactions failed: {text}")))
             };
         }
-        // Versions before 8 have no call that waits, so their counters are polled until they remain at 0.
+        // Versions before 8 have no call that waits, so their counters are polled until all of them are 0.
         let start = Instant::now();
         while start.elapsed() < SETTLE_MAX {
             let busy = self.number(c"rocksdb.compaction-pending")

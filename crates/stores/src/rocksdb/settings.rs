@@ -19,8 +19,8 @@ const MEMTABLE_BUDGET_BYTES: u64 = 512 << 20;
 #[derive(Debug)]
 pub struct Settings {
     database: Ptr,
-    /// The options of column families by name, from an options file. A family without an entry uses the database's
-    /// options.
+    /// The options of column families by name, from an options file. A family without an entry uses the options of the
+    /// family `default` or, if there are none, the database's options.
     families: Vec<(String, Ptr)>,
 }
 
@@ -147,7 +147,8 @@ impl Settings {
     }
 }
 
-/// The compression in a database's newest options file; listed by level if the levels differ.
+/// The compression of the last column family in a database's newest options file; in the order of the levels if the
+/// levels differ.
 pub fn compression_on_disk(directory: &Path) -> Option<String> {
     let newest = fs::read_dir(directory)
         .ok()?

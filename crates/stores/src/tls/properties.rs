@@ -50,9 +50,9 @@ loadstone_load::named_variants! {
     /// The extent to which a server's certificate is verified, as in the property.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Verify {
-        /// The certificate's signature and names.
+        /// The certificate's signature, dates and names.
         Full = "full",
-        /// The certificate's signature.
+        /// The certificate's signature and dates.
         Ca = "ca",
         /// Nothing: the connection is encrypted, but anyone could pretend to be the server.
         None = "none",
@@ -88,8 +88,8 @@ impl TlsRequest {
         Ok(Self { ca, certificate, key: get("key"), name: get("name"), verify: verify.transpose()? })
     }
 
-    /// The TLS configuration, if TLS is requested. If it is not, it is an error to set a property that then has no
-    /// effect.
+    /// The TLS configuration; `None` if TLS is not requested. In this case, any other property for TLS is an error,
+    /// because it has no effect.
     pub fn configure(
         self,
         requested: bool,

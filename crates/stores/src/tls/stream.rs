@@ -47,8 +47,9 @@ impl Stream {
         (of_tls && matches!(self, Self::Tls(_))).then(|| explain(error, place).1)
     }
 
-    /// Whether the connection is still open. Without TLS, unread bytes also count as a closed connection, because a
-    /// server sends nothing without a request. TLS, however, sends messages between requests, such as tickets.
+    /// Whether the connection is still open. A plain connection with unread bytes also counts as closed, because a
+    /// server sends nothing without a request. On an encrypted connection, unread bytes may be messages of TLS itself,
+    /// such as session tickets.
     pub fn is_open(&self) -> bool {
         match self {
             Self::Plain(stream) => remote::is_open(stream),

@@ -14,7 +14,8 @@ const DURABILITY: &str = "LOADSTONE_TEST_DURABILITY";
 const START: &str = "LOADSTONE_TEST_START";
 const ACKNOWLEDGED: &str = "acknowledged ";
 
-/// Keys alternate between low and high values, so that trees are split in the middle.
+/// Keys ascend. After every 2,000 keys or so, they start again at the lowest values and fall between the earlier keys,
+/// so that trees are split in the middle.
 fn key(n: usize) -> Vec<u8> {
     format!("user{:08}", n.wrapping_mul(48_271) % 99_999_989).into_bytes()
 }

@@ -1,4 +1,4 @@
-//! Tests of individual stores' refusals and error messages.
+//! Tests of individual stores' limits, refusals and error messages.
 
 use loadstone_load::{Projection, Row, Status};
 use loadstone_stores::fjall::FjallEngine;

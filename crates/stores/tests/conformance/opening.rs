@@ -37,7 +37,8 @@ pub fn records_outlive_a_clean_close<K: KeyValue>(subject: &Subject) {
     for durability in [Durability::None, Durability::Os, Durability::Device] {
         let mut place = subject.place();
         place.options.durability = durability;
-        // A load is followed by runs at every level, because a level belongs to an opening and not to the files.
+        // A load is followed by runs at every durability level, because the level belongs to an opening and not to the
+        // files.
         for (round, next) in [durability, Durability::Device, Durability::None, Durability::Os].into_iter().enumerate()
         {
             place.options.durability = next;

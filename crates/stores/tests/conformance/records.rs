@@ -132,7 +132,7 @@ pub fn empty_values_and_empty_rows_are_kept<K: KeyValue>(subject: &Subject) {
 
 pub fn large_values_are_kept<K: KeyValue>(subject: &Subject) {
     let mut opened = subject.open::<K>();
-    // HSE accepts records of up to 1 MiB, including names and lengths.
+    // HSE accepts records of up to 1 MiB, including the names and lengths of the fields.
     for len in [5_000, (1 << 20) - 100] {
         let mut large = Row::default();
         large.push_with(b"field0", len, |value| {

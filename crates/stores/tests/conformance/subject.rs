@@ -24,7 +24,7 @@ pub struct Subject {
     pub properties: &'static [(&'static str, &'static str)],
 }
 
-/// The options with which a store is opened, in a separate directory that does not exist yet.
+/// The options of a store, whose directory does not exist before the store is first opened.
 pub struct Place {
     /// Options, which a test may change before it opens the store.
     pub options: Options,
@@ -32,14 +32,14 @@ pub struct Place {
 }
 
 impl Subject {
-    /// Returns a place for a load at level `os`.
+    /// Returns a place in a new temporary directory, with the options for a load at durability level `os`.
     pub fn place(&self) -> Place {
         let temporary = tempfile::tempdir().expect("a temporary directory");
         let directory = temporary.path().join("below/database");
         Place { options: self.options(&directory.display().to_string()), _temporary: temporary }
     }
 
-    /// Returns the options for a load at level `os` in this directory.
+    /// Returns the options for a load into this directory at durability level `os`.
     pub fn options(&self, directory: &str) -> Options {
         let properties = [(self.directory, directory)];
         let properties = properties.iter().chain(self.properties).map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
@@ -66,14 +66,15 @@ impl Subject {
     }
 }
 
-/// Opens a store; this must succeed. The panic message names the prerequisite that this machine lacks, and the remedy.
+/// Opens a store; this must succeed. If it fails, the panic message contains the error and its hint, so that a missing
+/// prerequisite is named together with the remedy.
 pub fn open<K: KeyValue>(options: &Options) -> KeyValueStore<K> {
     try_open::<K>(options).unwrap_or_else(|error| panic!("{error}\nhint: {}", error.hint.as_deref().unwrap_or("none")))
 }
 
 /// Opens a store; this may fail.
 pub fn try_open<K: KeyValue>(options: &Options) -> Result<KeyValueStore<K>, EngineError> {
-    // Stores are opened one at a time, because the first may unpack a shared object that the later ones use.
+    // Stores are opened one at a time, because the first opening may unpack a shared object that later openings use.
     static OPENING: Mutex<()> = Mutex::new(());
     let _guard = OPENING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     KeyValueStore::open(options)

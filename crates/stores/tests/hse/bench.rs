@@ -28,7 +28,7 @@ pub fn row(fields: &[(&str, &[u8])]) -> Row {
     row
 }
 
-/// A KVDB in a separate directory, opened as for a load.
+/// The library and the options for a KVDB in a separate directory, initially the options of a load.
 pub struct Bench {
     pub options: Options,
     pub library: Library,
@@ -78,7 +78,7 @@ impl Bench {
             .replace(&self.library.path().display().to_string(), "LIBRARY")
     }
 
-    /// The calls so far, filtered by `is_selected`.
+    /// The library's calls so far for which `is_selected` is true; `None` for a real library.
     pub fn calls(&self, is_selected: impl Fn(&str) -> bool) -> Option<Vec<String>> {
         Some(self.library.calls()?.into_iter().filter(|call| is_selected(call)).collect())
     }

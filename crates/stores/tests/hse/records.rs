@@ -109,8 +109,8 @@ fn scan_starts_at_an_overlong_key() {
 
 #[test]
 fn values_of_every_size_come_back_whole() {
-    // Values are tested without and with compression. They are highly compressible, so the length that HSE reports for
-    // a truncated value may not reveal its full length.
+    // Values are tested without and with compression. They are highly compressible, so the length that HSE reports when
+    // it truncates a value may not be the value's full length.
     for compression in ["off", "on"] {
         let bench = Bench::new().with("hse.kvs.rparams", &format!("value.compression.default={compression}"));
         let store = bench.open();

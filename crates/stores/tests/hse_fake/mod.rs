@@ -1,4 +1,4 @@
-//! HSE for tests: options of the store that use a fake libhse, which is compiled here.
+//! HSE for tests: a fake libhse, which is compiled here, and options with which the store uses the fake.
 //!
 //! Other tests set the property `hse.library` to `hse_fake::fake(directory, Version::Three)`, where `directory` belongs
 //! to the test. If `LOADSTONE_HSE_UNDER_TEST` is set to the path of a real libhse, the tests that use [`Library::new`]
@@ -28,8 +28,8 @@ pub enum Version {
     Three,
 }
 
-/// A fake for the tests in one directory, which must exist. For the dynamic loader, each file is a separate library,
-/// and each library can open one KVDB at a time.
+/// Copies the fake to a directory, which must exist, unless a copy is already there; returns the copy's path. For the
+/// dynamic loader, each copy is a separate library, and each library can open one KVDB at a time.
 pub fn fake(directory: &Path, version: Version) -> PathBuf {
     static COMPILED: [OnceLock<PathBuf>; 2] = [OnceLock::new(), OnceLock::new()];
     let compiled = COMPILED[version as usize].get_or_init(|| compile(version));
@@ -42,7 +42,8 @@ pub fn fake(directory: &Path, version: Version) -> PathBuf {
 
 fn compile(version: Version) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("libhse-fake-{version:?}.so"));
-    // The file is written either completely or not at all, because other tests may create it at the same time.
+    // The library is compiled to a separate file and then renamed, because another process may compile it at the same
+    // time.
     let partial = path.with_extension(process::id().to_string());
     let mut compiler = Command::new("cc");
     compiler.args(["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]);
@@ -65,9 +66,9 @@ fn compile(version: Version) -> PathBuf {
 #[derive(Debug)]
 pub struct Library {
     path: PathBuf,
-    /// The directory of a fake library.
+    /// The directory of a fake library; `None` for a real library.
     directory: Option<TempDir>,
-    /// All tests share a real library, so they run one at a time.
+    /// Held if the library is real, so that the tests that share this library run one at a time.
     _turn: Option<MutexGuard<'static, ()>>,
 }
 

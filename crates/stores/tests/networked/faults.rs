@@ -1,4 +1,4 @@
-//! Cases in which connections break and answers arrive late, for stores that use only the given address.
+//! Cases about broken connections, late answers, wrong passwords and missing tables.
 
 use loadstone_load::{Projection, Status};
 use loadstone_stores::RecordStore;
@@ -6,7 +6,7 @@ use loadstone_stores::RecordStore;
 use crate::relay::Relay;
 use crate::subject::{Subject, Sync, row};
 
-/// A client behind a relay, with a limit for every wait, including the waits of a new connection.
+/// A client behind a relay, with a time limit for every wait, including the waits of a new connection.
 fn connect_through_relay<S: RecordStore>(subject: &Subject, limit_ms: u32) -> (Relay, Sync<S::Session>) {
     let (host, port) = subject.address();
     let relay = Relay::to(format!("{host}:{port}"));

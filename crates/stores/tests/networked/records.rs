@@ -88,8 +88,8 @@ pub fn a_deleted_record_is_gone<S: RecordStore>(subject: &Subject, case: &str) {
     assert_eq!(fields(&opened.session.read_row(&first, Projection::All).1), pad_record(subject, &THREE));
 }
 
-/// Whatever the order of keys, a scan from an existing record returns this record first, and returns the requested
-/// number of records if there are enough.
+/// Whatever the order of keys, a scan from an existing record returns this record first, and never returns more than
+/// the requested number of records.
 pub fn scans_find_what_is_there<S: RecordStore>(subject: &Subject, case: &str) {
     let mut opened = subject.open::<S>(case);
     let keys: Vec<Vec<u8>> = (0..20).map(|n| opened.key(&format!("{n:02}"))).collect();

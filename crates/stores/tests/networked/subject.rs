@@ -27,7 +27,7 @@ pub struct Subject {
     pub refuses_second: bool,
     /// Whether a field without a value is returned with an empty value, rather than omitted.
     pub pads: bool,
-    /// Whether the store has tables, which it does not create itself.
+    /// Whether the store has tables, which the store does not create.
     pub tables: bool,
     /// The property that limits a wait, in ms, if the store uses only the given address; the store can then be tested
     /// behind a relay. Cassandra uses only this address if its cluster has a single node.
@@ -62,7 +62,7 @@ impl Subject {
         Options { properties, durability: Durability::Os, table: "usertable".to_owned(), create: true, clients: 4 }
     }
 
-    /// The options, with every property that contains an address changed to this address.
+    /// The options, with the host and the port of every address replaced.
     pub fn options_at(&self, host: &str, port: &str) -> Options {
         let mut options = self.options();
         for (name, value) in &mut options.properties {
@@ -199,7 +199,7 @@ pub fn row(fields: &[(&str, &str)]) -> Row {
     row
 }
 
-/// A record as it is returned: if the store pads, it has all ten fields of the table, in order of their names.
+/// A record's fields as the store returns them: if the store pads, all ten fields of the table.
 pub fn pad_record(subject: &Subject, fields: &[(&str, &str)]) -> BTreeMap<String, Vec<u8>> {
     let mut all: BTreeMap<String, Vec<u8>> = BTreeMap::new();
     if subject.pads {

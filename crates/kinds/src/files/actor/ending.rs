@@ -16,7 +16,8 @@ const REWINDS_MAX: u32 = 8;
 const COMPLETE_NS: u64 = 120_000_000_000;
 
 impl<F: FileSystem> FileActor<'_, F> {
-    /// Rewrites the part of a file that a file system lost, up to the limit. The content is calculated from the offset.
+    /// Rewrites the part of a file that the file system lost, up to `end`, at most `REWINDS_MAX` times. The content is
+    /// calculated from the offset.
     pub(super) async fn rewrite_lost(
         &self,
         writer: &mut F::Writer,
@@ -44,7 +45,7 @@ impl<F: FileSystem> FileActor<'_, F> {
         written
     }
 
-    /// Flushes or syncs a file unless it has failed. Bytes that the file system loses during this are rewritten.
+    /// Flushes or syncs a file unless it has failed. Bytes that the file system loses in this step are rewritten.
     pub(super) async fn sync_file<T: Timer>(
         &mut self,
         writer: &mut F::Writer,

@@ -39,7 +39,7 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// Takes a buffer of at least `room` bytes, unless there is one.
+    /// Takes a buffer of at least `room` bytes, unless the inbox already has a buffer.
     #[inline]
     pub fn take_buffer(&mut self, room: usize) {
         if self.bytes.is_empty() {
