@@ -111,6 +111,7 @@ impl<S: Session> Actor for SeriesActor<'_, S> {
     type Operation = SeriesOperation;
 
     async fn perform_operation<T: Timer>(&mut self, operation: &SeriesOperation, watch: &Stopwatch<'_, T>) -> Outcome {
+        self.unsent = false;
         let SeriesOperation { kind, key, row, clauses, .. } = operation;
         let (status, rows) = match kind {
             Kind::Insert => {

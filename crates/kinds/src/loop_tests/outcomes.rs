@@ -184,3 +184,16 @@ fn a_pair_whose_update_fails_has_failed() {
     assert_eq!(run.count_operations(Kind::ReadModifyWrite, Status::Timeout), 10);
     assert_eq!((run.totals().succeeded, run.totals().count_failed()), (0, 10));
 }
+
+#[test]
+fn pair_is_unreached_only_if_both_calls_are() {
+    // Of the first pair, no call reaches the store; of the second pair, only the update does not.
+    let calls = std::cell::Cell::new(0);
+    let script: Script = Rc::new(move |_| {
+        calls.set(calls.get() + 1);
+        if [1, 2, 4].contains(&calls.get()) { (0, Status::ServiceUnavailable) } else { (MS, Status::Ok) }
+    });
+    let pairs = CoreRun::new(core_spec(Mix { read_modify_write: 1.0, ..Mix::default() }, 10), 1).unwrap();
+    let totals = simulate_load(pairs, None, 1, Segment::default(), 0, &script).totals();
+    assert_eq!((totals.count_failed(), totals.unreached), (2, 1));
+}

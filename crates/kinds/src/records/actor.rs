@@ -192,6 +192,7 @@ impl<S: Session, W: RecordWorkload> Actor for RecordActor<'_, S, W> {
 
     #[inline]
     async fn perform_operation<T: Timer>(&mut self, operation: &Operation, watch: &Stopwatch<'_, T>) -> Outcome {
+        self.unsent = false;
         let projection = operation.selection.project_fields(self.names);
         let (mut status, rows, bytes) = match operation.kind {
             // Both kinds share one call of `read`, because a second call would prevent inlining.

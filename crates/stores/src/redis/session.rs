@@ -79,7 +79,7 @@ impl RedisSession {
     /// whether its first reply is the reply to ASKING.
     async fn follow(&mut self, mut at: usize) -> Result<(usize, bool), Failure> {
         let mut asks = false;
-        for _ in 0..REDIRECTIONS_MAX {
+        for redirections in 0..=REDIRECTIONS_MAX {
             let mut replies = self.replies(at)?;
             if asks {
                 replies.skip()?;
@@ -89,10 +89,14 @@ impl RedisSession {
                 _ => None,
             };
             let Some(redirection) = redirection else { return Ok((at, asks)) };
+            if redirections == REDIRECTIONS_MAX {
+                break;
+            }
             (at, asks) = self.cluster.follow(at, &redirection)?;
             self.exchange(at, asks).await?;
         }
-        let message = format!("redis redirected a request {REDIRECTIONS_MAX} times");
+        // No member executed the request: the last reply is a redirection, too.
+        let message = format!("redis redirected a request more than {REDIRECTIONS_MAX} times");
         Err(Failure::new(Status::ServiceUnavailable, message).refusal())
     }
 

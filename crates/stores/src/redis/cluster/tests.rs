@@ -140,10 +140,21 @@ fn endless_redirections_end_as_refusals() {
         run(&cluster_at(port), async |mut session| {
             let status = update(&mut session).await;
             assert_eq!((status, session.is_refusal(status)), (Status::ServiceUnavailable, true), "{kind}");
-            assert_eq!(session.last_error().unwrap(), "redis redirected a request 5 times");
+            assert_eq!(session.last_error().unwrap(), "redis redirected a request more than 5 times");
         });
         assert_eq!(node.requests.load(Ordering::Relaxed), 6, "{kind}");
     }
+}
+
+#[test]
+fn reply_to_the_last_redirection_counts() {
+    let (listener, port) = bind();
+    let node =
+        serve(listener, move |_, number| if number < 5 { format!("-MOVED 866 127.0.0.1:{port}\r\n") } else { done() });
+    run(&cluster_at(port), async |mut session| {
+        assert_eq!(update(&mut session).await, Status::Ok, "{:?}", session.last_error());
+    });
+    assert_eq!(node.requests.load(Ordering::Relaxed), 6);
 }
 
 #[test]
