@@ -183,7 +183,7 @@ def compare_with_performance_evaluation(repeats: int, few: int, many: int) -> No
             everything,
             "org.apache.hadoop.hbase.PerformanceEvaluation",
         ]
-        # Reads are second, when both tables are full.
+        # The reads follow, when both tables are full.
         for command, phase in (("sequentialWrite", "load"), ("randomRead", "run")):
 
             def run_tool(rows: int, command: str = command) -> tuple[float, float]:

@@ -26,7 +26,7 @@ PROJECT = {
     "project/code-of-conduct.md": "CODE_OF_CONDUCT.md",
     "experiments/index.md": "experiments/README.md",
 }
-# The repository's README.md and docs/README.md have the same readers.
+# A link to the repository's README.md leads to docs/README.md, which has the same readers.
 HOME = "README.md"
 LINK = re.compile(r"\]\(([^)#\s]+)(#[^)\s]*)?\)")
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
@@ -132,7 +132,7 @@ def replace_links(markdown: str, page: Any, **_: Any) -> str:
 
     blocks = FENCE.findall(markdown)
     parts = FENCE.split(markdown)
-    # A link without a destination is its text.
+    # A link without a destination becomes plain text.
     linked = [re.sub(r"\[([^\]]*)\]<!-- .*? -->", r"\1", LINK.sub(replace, part)) for part in parts]
     text = "".join(part + block for part, block in zip(linked, [*blocks, ""], strict=True))
     return f"{text}\n{render_reports()}\n" if own == "reports/README.md" else text

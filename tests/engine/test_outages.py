@@ -257,6 +257,6 @@ def test_reconnect_policy_is_a_property(program: Path) -> None:
         assert connecting is not None
         return connecting.failed
 
-    # On a busy host, there are fewer attempts.
+    # On a busy host, the engine makes fewer attempts to connect.
     run = measure_on_time(program, "gone", 1.5, 4, lambda run: count_failures(run) >= 15, reconnect="constant(50ms)")
     assert 15 <= count_failures(run) <= 38

@@ -190,5 +190,5 @@ def test_one_parser_reads_our_result_files_and_hadoops(tmp_path: Path) -> None:
     assert runs[-1] == retained[0]
     assert (runs[-1].dimensions, runs[-1].facts["files"], runs[-1].facts["bytes"]) == ({"test": "write"}, 2, 2 << 20)
     assert [value.metric for value in runs[-1].values] == [value.metric for value in runs[0].values]
-    # The printed block is the same.
+    # The block that the command printed contains the same figures as the file.
     assert testdfsio.read_runs(Source(own_log, output, {}))[0].values == retained[0].values

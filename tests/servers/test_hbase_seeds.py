@@ -46,7 +46,7 @@ def hbase() -> Iterator[Up]:
 
 @pytest.fixture(scope="module")
 def tables(hbase: Up, module_engine_variable: None, tmp_path_factory: pytest.TempPathFactory) -> Up:
-    """The thread sweep's tables: the first as its author loaded it, further tables with the reports' splits."""
+    """The thread sweep's tables: the first as the sweep's author loaded it, further tables with the reports' splits."""
     create = ("hbase", "create-table", "--recreate")
     hbase.systems(*create, "usertable", "family")
     for table in ("usertableSplit", "usertableSplitTest"):

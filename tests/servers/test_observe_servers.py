@@ -131,7 +131,7 @@ def test_ended_connections_count_to_their_last_sample(server: Running) -> None:
             exchange(client, bytes(MILLION))
         with server.connect() as unseen:
             exchange(unseen, bytes(MILLION))
-        # The server's side of a connection disappears when its process has read the end.
+        # The server's side of a connection disappears when the server's process has read the end of the stream.
         wait_for_ends(sockets, server, 3 * MILLION)
     observed.end_observation()
     values = figures(observed)

@@ -27,7 +27,7 @@ SMALL = {"heap": "512m"}
 
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directories of write-ahead logs."""
+    """The directory for write-ahead logs, whose name contains a space."""
     return tmp_path_factory.mktemp("fast storage")
 
 

@@ -87,7 +87,7 @@ def write(running: RunningSystem, path: str, body: bytes) -> dict[str, Any]:
 
 
 def blocks(storage: Path) -> list[str]:
-    """The data nodes with a copy, for each block."""
+    """The data node of each copy of a block, sorted by name."""
     return sorted(path.relative_to(storage).parts[1] for path in storage.rglob("blk_*") if path.suffix != ".meta")
 
 

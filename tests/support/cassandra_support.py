@@ -1,4 +1,4 @@
-"""Cassandra's `nodetool`, for data that CQL does not have: `nodetool status`, `compactionstats`, `flush`."""
+"""Cassandra's `nodetool`, for data and operations that CQL lacks: `status`, `compactionstats`, `flush`."""
 
 from __future__ import annotations
 

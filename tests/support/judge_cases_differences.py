@@ -44,7 +44,7 @@ def use_bytes(trial: TrialResult) -> TrialResult:
 
 
 def vary_setting(dimension: str, *names: str) -> ResultSet:
-    """Trials compared by this dimension, which is also the value of the requested settings `names`."""
+    """Trials compared by this dimension, whose value is also the value of the requested settings `names`."""
 
     def change(trial: TrialResult) -> TrialResult:
         value = trial.config["system"]
@@ -59,7 +59,7 @@ def later(**known: Any) -> Change:
 
 
 def single_variant(change: Change) -> ResultSet:
-    """One variant."""
+    """The trials of rocksdb only: a single variant."""
     whole = experiment(change)
     return replace(whole, trials=[trial for trial in whole.trials if trial.config["system"] == "rocksdb"])
 

@@ -15,7 +15,7 @@ from loadstone.results.trial_result import Series, TrialResult
 from loadstone.results.value import Value, metric_statistic
 
 REPEATS = 6
-# The number of checks of trials without faults.
+# The number of checks that apply to trials without faults.
 CHECKS = len(DEFAULTS) - len((*FAULTS, *LOSS))
 OPERATIONS = 100_000
 UNITS = {"throughput": "op/s", "bandwidth": "B/s", "mean": "ns", "min": "ns", "max": "ns", "runtime": "ns"}

@@ -299,7 +299,7 @@ DECIDED = [
         "the generator was late by 5 ms, and the tails are 90 and 30 ms",
         lambda: delay_responses({"rocksdb": 90.0, "lmdb": 30.0}, 5.0),
         (
-            # Between 25 ÷ 90 and 30 ÷ 85, whatever the effect of the lateness.
+            # The ratio is between 25 ÷ 90 and 30 ÷ 85, whatever the effect of the lateness.
             favours("lmdb"),
             verdict("valid", "suspect"),
         ),

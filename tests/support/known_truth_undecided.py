@@ -58,7 +58,7 @@ def lucky_block() -> ResultSet:
 
 
 def narrow_at_one_look() -> ResultSet:
-    """Repeats stop when the interval is 5 % wide at two consecutive evaluations; this happens only at the last of nine.
+    """Repeats should stop when the interval is 5 % wide at two consecutive evaluations; here it is only at the ninth.
 
     With eight repeats the interval runs from the minimum to the maximum, 11 %. With nine it runs from the second
     smallest to the second largest value, which are 4 % apart (docs/concepts/statistics.md).
@@ -164,7 +164,7 @@ def unsure_of_the_knee() -> Expectation:
 
 
 def peakless(judged: Judged) -> bool:
-    """Whether the answer names no number of clients as sufficient."""
+    """Whether the text for users states that there is no knee, or the answer does not mention a knee."""
     return "no knee" in judged.text or "knee" not in judged.judgement.answer
 
 

@@ -172,7 +172,7 @@ def miss_point(trials: tuple[int, ...] = ()) -> ResultSet:
     return replace(results, trials=present)
 
 
-# The traps of the hand-written report on Cassandra at scale.
+# Traps from a hand-written report on Cassandra at scale.
 HYDRA = [
     Case(
         "a point of an hour against a point of five minutes",

@@ -193,7 +193,7 @@ def plant_difference(
     first: Mapping[str, Scalar] = NOTHING,
     known: Mapping[str, Scalar] = NOTHING,
 ) -> ResultSet:
-    """An A/A with a planted difference; `first` are facts of both sides, `known` replaces them on the second."""
+    """An A/A experiment with a planted difference; `first` are facts of both sides, `known` of the second side only."""
     texts = simulate_results({"first": 1000.0, "second": 1000.0 * ratio}, change=facts(**first))
 
     def alter(trial: TrialResult) -> TrialResult:

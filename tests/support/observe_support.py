@@ -109,7 +109,7 @@ def process(
 def sample(second: float, **changes: object) -> HostSample:
     """A sample at this time after boot.
 
-    `busy` and `stolen` are ticks of two processors; the other arguments are fields.
+    `busy` and `stolen` are ticks, summed over two processors; the other arguments are fields.
     """
     ticks = round(second * TICKS_PER_SECOND)
     busy, stolen = int(str(changes.pop("busy", 0))), int(str(changes.pop("stolen", 0)))

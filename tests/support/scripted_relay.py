@@ -323,7 +323,7 @@ class RelayLine(Line):
 
 
 class LosingCassandra(Relay):
-    """A relay to a Cassandra that acknowledges the writes with these numbers and drops them. It reads protocol 4."""
+    """A relay to Cassandra: it acknowledges writes with these numbers (from 0) but drops them. It reads protocol 4."""
 
     def __init__(self, port: int, dropped: Collection[int]) -> None:
         super().__init__(port)
@@ -357,7 +357,7 @@ class LosingLine(RelayLine):
             self.requests.put_nowait(frame)
 
     def _is_write(self, frame: bytes) -> bool:
-        """An EXECUTE with several values: a read binds only the key."""
+        """Whether a frame is an EXECUTE with several values: a read binds only the key."""
         # The identifier, the level and the flags precede the number of values.
         at = 9 + 2 + int.from_bytes(frame[9:11]) + 3
         return frame[4] == 10 and int.from_bytes(frame[at : at + 2]) > 1

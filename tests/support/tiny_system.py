@@ -1,7 +1,7 @@
 """A system of tiny real servers, for the functions of `loadstone systems` that every system shares.
 
 Each server answers `ready` on its port. `python -m tiny_system systems up tiny` is the command line of a Loadstone that
-knows it.
+knows this system.
 """
 
 from __future__ import annotations

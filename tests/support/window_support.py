@@ -25,7 +25,7 @@ CLOCKS_NS = 1_000_000
 HEADWAY_NS = 500_000_000
 CLIENTS, PER_SECOND, SECONDS = 4, 500, 2
 DUE = PER_SECOND * SECONDS
-# Operations that are claimed and not sent, or between two states, at the start or end of an outage.
+# The number of operations that may be claimed but not sent, or between two states, when an outage starts or ends.
 SLACK = 10
 
 
@@ -74,7 +74,7 @@ def check_refusals(
     start = (summary.start_unix_ns - unix_less_monotonic_ns()) / 1e9
     begins = [start + interval.start_ns / 1e9 for interval in intervals]
     end = begins[-1] + intervals[-1].length_ns / 1e9
-    # The server may answer just after its client's connection was closed.
+    # The server may answer just after a client's connection was closed.
     back = min((log.received for log in server.log if log.received > server.reopened), default=end)
     predicted = (min(back, end) - server.closed) * PER_SECOND
     late = summary.late_generator + summary.late_client

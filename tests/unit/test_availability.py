@@ -328,7 +328,7 @@ def test_unanswered_operations_are_outage_and_infinite() -> None:
 
 
 def check_schedule(seed: int, *, has_latencies: bool) -> None:
-    """Draws a random schedule of faults, and checks that the figures equal sums over its operations."""
+    """Draws a random schedule of faults, and checks that the figures equal sums over the operations."""
     draw = random.Random(seed)
     seconds, rate = draw.randint(22, 25), draw.choice((10, 20))
     order_ns = draw.randrange(12 * SECOND, 14 * SECOND)
@@ -429,7 +429,7 @@ def test_noise_rules_the_line_of_an_unsteady_host() -> None:
 
 
 def noisy_yields(source: np.random.Generator, kind: str, count: int) -> list[float]:
-    """A steady store without a fault: errors, a level that drifts (AR(1)), or stalls of half a second on average."""
+    """Success rates of intervals without a fault: errors, a drifting level (AR(1)), or stalls of 0.5 s on average."""
     if kind == "errors":
         return list(source.binomial(100, 0.995, count) / 100)
     if kind == "stalls":

@@ -76,7 +76,7 @@ def test_fio_job_gives_bandwidth_rate_and_latencies() -> None:
         ({}, 100.0, 1),
         ({}, 0.1, 8),
         ({"ioengine": "io_uring"}, 0.1, 8),
-        # A slow rate also keeps few operations in flight.
+        # At a low rate, too, few operations are in flight.
         ({"ioengine": "libaio"}, 100.0, 8),
         ({"ioengine": "psync", "io_submit_mode": "offload"}, 100.0, 8),
     ],
@@ -269,7 +269,7 @@ def test_our_own_log_has_response_times_as_headline(tmp_path: Path) -> None:
     for _, _, _, histogram in intervals(tmp_path / "run.hlog"):
         expected.counts += histogram.counts
     n = expected.count // 4
-    # The same number of operations failed; failed operations have only service times.
+    # As many operations failed as succeeded; failed operations have only service times.
     assert figures(run, "read.p50", "read.service.p50", "read-error.max", "errors") == {
         "read.p50": (100_059_316_223, "ns", n),
         "read.service.p50": (100_059_316_223, "ns", 2 * n),

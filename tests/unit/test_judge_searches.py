@@ -62,7 +62,7 @@ def from_two_clients_on(change: Change) -> Change:
     return lambda trial: trial if trial.config["clients"] == 1 else change(trial)
 
 
-# 0.5 %, more than the check allows.
+# An error rate of 0.5 %, which exceeds the check's limit, and one of 5 %.
 FEW, MANY = set_figures(errors=500), set_figures(errors=5_000)
 LOADING = set_figures(load__errors=500, load__operations=1_000)
 
@@ -177,7 +177,7 @@ def rates(change: Change) -> Search:
 
 
 def above(rate: int, change: Change) -> Change:
-    """Applies a change only to the trials at higher rates."""
+    """Applies a change only to the trials at rates above `rate`."""
     return lambda trial: change(trial) if int(trial.config["rate"]) > rate else trial
 
 

@@ -82,7 +82,7 @@ def test_only_unwatched_processes_count_as_foreign_cpu(stranger: Callable[[], in
         observer.watch_process("engine", pid)
         observe(observer)
         known = figures(observer, "measure")
-    # With a lower usage, the tolerance below would hide an error.
+    # If the process used less, the tolerance of the next check would hide an error.
     assert used > 0.2
     assert blamed > 0.9 * used / (os.cpu_count() or 1) - 0.02
     # The process is now part of the lab; other programs on this machine may still use any amount of CPU time.
