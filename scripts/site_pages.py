@@ -114,7 +114,10 @@ def find_page(target: str) -> str | None:
 
 
 def replace_links(markdown: str, page: Any, **_: Any) -> str:
-    """Replaces links to repository files with links to pages; a link to a file without a page becomes its path."""
+    """Replaces links to repository files with links to pages.
+
+    A file without a page is linked in the repository LOADSTONE_REPOSITORY, or without this variable not at all.
+    """
     own = page.file.src_uri
     base = posixpath.dirname(source_of(own))
 

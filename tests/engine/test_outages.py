@@ -106,7 +106,7 @@ def measure_on_time(
 ) -> Outage:
     """Returns the first of up to five trials that no stall of the host disturbed, or else the fifth.
 
-    On a busy host, many clients may not even connect within the timeout of an operation.
+    On a busy host, the clients of a large trial may not even connect within the timeout of an operation.
     """
     for _ in range(4):
         with contextlib.suppress(EOFError), StallWatch() as watch:

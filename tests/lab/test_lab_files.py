@@ -102,7 +102,7 @@ def test_cached_read_back_is_no_device_read(tmp_path: Path, cold: str, direct: s
     if file_system_of(tmp_path) in IN_MEMORY:
         pytest.skip("there is no device here")
     severities: list[list[Severity]] = []
-    # The device's figures include other processes, which may read as much in some runs, but not in each of five.
+    # The device's figures include other processes, which may read as many bytes in some runs, but not in each of five.
     for number in range(5 if cached else 1):
         directory = tmp_path / str(number)
         directory.mkdir()

@@ -93,7 +93,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def stat(cluster: Cluster, path: str) -> dict[str, object]:
     port = int(cluster.running.plan.settings["http.port"])
     reply, until = None, time.monotonic() + 120
-    # On a busy machine a name node starts more slowly than one attempt waits.
+    # On a busy machine, the start of a name node may exceed the time limit of one attempt.
     while reply is None:
         assert time.monotonic() < until
         reply = hadoop.send_request("GET", "127.0.0.1", port, f"/webhdfs/v1{path}?op=GETFILESTATUS")

@@ -242,7 +242,7 @@ def test_executed_update_despite_refusal_is_detected(engine: Engine) -> None:
         server.faults.clear()
         verdict = redis.judge(line)
     assert verdict.code == 1
-    # Later updates of the fields have hidden the other losses.
+    # Later updates of the same fields have hidden the other phantoms.
     assert verdict.output["found"]["phantom"] == len(server.phantoms) > 0
     assert verdict.output["writes"]["refused"] == server.refused_updates
     first = verdict.output["first_wrong"]

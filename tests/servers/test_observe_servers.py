@@ -264,7 +264,7 @@ def test_our_servers_are_no_strangers_to_the_host(server: Running, tmp_path: Pat
     # A second of work, which counts as busy time but not as foreign time.
     assert entries["server.one.cpu"] * (time.monotonic() - start) > 0.9
     assert entries["cpu.busy"] - entries["cpu.others"] > 0.5 * entries["server.one.cpu"] / processors
-    # Watched servers have no figure of page faults, unlike other watched processes.
+    # Watched servers have no figure for page faults, unlike other watched processes.
     assert "server.one.faults_major" not in entries
 
 

@@ -1,7 +1,7 @@
 """Runs commands of `loadstone`, each in a fork of a process that has imported the lab.
 
 A test file runs dozens of commands, and imports take most of a short command's processor time. Here each worker of
-pytest imports once. `LOADSTONE_FORK=0` starts an interpreter for each command instead.
+pytest imports the lab once. `LOADSTONE_FORK=0` starts an interpreter for each command instead.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def run_command(
     """Runs `loadstone …` to its end, without input. Raises subprocess.TimeoutExpired after `timeout` seconds."""
     line = [str(argument) for argument in arguments]
     request = json.dumps({"arguments": line, "cwd": str(cwd or Path.cwd()), "env": dict(env)}).encode()
-    # The server's imports take as long as some commands, so the first commands of a worker run without the server.
+    # The server's imports take as long as some commands, so a worker's first three commands run without it.
     if prefix or not ENABLED or len(request) > REQUEST_BYTES or next(COMMANDS) < 3:
         return subprocess.run(
             [*prefix, *LOADSTONE, *line],

@@ -46,17 +46,17 @@ def step(first: float, last: float, at: float = 0.5) -> Level:
 
 
 def hump(level: float, first: float, last: float) -> Level:
-    """A different level in one part of the window."""
+    """The level `level` in one part of the window; the steady level elsewhere."""
     return lambda share: level if first <= share < last else 1.0
 
 
 def always(**sides: Level) -> Levels:
-    """The same shape in all repeats of a system."""
+    """For each named system, the same shape in all repeats."""
     return lambda system, _: sides.get(system, steady)
 
 
 def sometimes(system: str, level: Level, *blocks: int) -> Levels:
-    """A shape in some repeats of a system."""
+    """A shape in the named blocks of one system; all other trials are steady."""
     return lambda result, block: level if result == system and block in blocks else steady
 
 

@@ -88,7 +88,7 @@ class SimulatedClock(HostClock):
 class ScriptedHost:
     """The behaviour of one agent."""
 
-    # Half the round-trip time, added in each direction, s.
+    # The network delay in each direction, s.
     there: float = 0.001
     back: float = 0.001
     offset: float = 0.0

@@ -93,7 +93,7 @@ def short(levels: Levels, intervals: int, last: float = 1.0) -> ResultSet:
 
 
 def simulate_rates(repeats: int, lmdb: float, rates: Callable[[str, int], list[float]]) -> ResultSet:
-    """Simulates windows from the rate of each second; `lmdb` multiplies the rates of that system."""
+    """Simulates windows from the relative rate of each second; `lmdb` multiplies the rates of the system lmdb."""
     trials: list[TrialResult] = []
     series_by_trial: dict[str, Series] = {}
     for block in range(1, repeats + 1):
@@ -245,7 +245,7 @@ DRIFTING = [
         noisy_drift_with_jumps,
         (unsure(), SUSPECT),
     ),
-    # The same part of all windows.
+    # A different level in the same part of all windows.
     Case(
         "equal after a first tenth of every window, in which lmdb has half its speed",
         lambda: simulate_drift(FLAT, always(lmdb=hump(0.5, 0.0, 0.1)), question=THROUGHPUT),

@@ -53,7 +53,7 @@ LATENCIES = tuple(f"{kind}.{name}" for kind in ("read", "all") for name in ("p99
 
 
 def noisy_tail(**question: object) -> ResultSet:
-    """lmdb is a third faster, with a tail that varies by 15 % between repeats."""
+    """lmdb is a third faster than rocksdb, with a tail that varies by 15 % between repeats."""
     factors = typical(6, 0.15, "tail")
     noisy = change_system("lmdb", lambda result: scale_metrics(LATENCIES, factors[result.repeat - 1])(result))
     return simulate_results(change=noisy, question=asking(at_most=6, **question))
@@ -79,7 +79,7 @@ def record_attempts(**attempts: tuple[tuple[str, float], ...]) -> ResultSet:
 
 
 def bounds_in_a_table() -> ResultSet:
-    """One of six p99 values is a lower bound; the throughput is exact."""
+    """One of lmdb's six p99 values is a lower bound; the throughput is exact."""
     rows = []
     for n in range(1, 7):
         bound = "at_least" if n == 4 else ""

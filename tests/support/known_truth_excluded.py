@@ -83,7 +83,7 @@ def stolen_and_unsteady(repeats: int, slow: tuple[int, ...], quick: tuple[int, .
 
 
 def slow_starts_of_a_sweep(levels: Callable[[int, int], Level], rates: Mapping[int, float]) -> ResultSet:
-    """A sweep whose points have separate time series; the rates are the steady rates."""
+    """A sweep whose points have separate time series; `rates` are the steady rates."""
     plain = sweep(rates)
     results = []
     for trial in plain.trials:

@@ -107,7 +107,7 @@ class Expectation:
 
     text: str
     holds: Callable[[Judged], bool]
-    # The parts of the judgement that it concerns: `claim`, `verdict` (of the comparison), `curve`, `whole`
+    # The parts of the judgement that the expectation concerns: `claim`, `verdict` (of the comparison), `curve`, `whole`
     # (experiment).
     about: tuple[str, ...] = ()
 

@@ -222,7 +222,7 @@ def scale_metrics(metrics: Iterable[str], factor: float) -> Change:
 
 
 def faster(factor: float) -> Change:
-    """The trial at another speed, with all consequences."""
+    """A new trial of the same system and block, with the speed multiplied by `factor`."""
     return lambda result: trial(str(result.config["system"]), result.repeat, result.values["throughput"].value * factor)
 
 

@@ -58,7 +58,7 @@ def lucky_block() -> ResultSet:
 
 
 def narrow_at_one_look() -> ResultSet:
-    """Repeats should stop when the interval is 5 % wide at two consecutive evaluations; here it is only at the ninth.
+    """Repeats should stop when two consecutive intervals are at most 5 % wide; here, only the last of nine is.
 
     With eight repeats the interval runs from the minimum to the maximum, 11 %. With nine it runs from the second
     smallest to the second largest value, which are 4 % apart (docs/concepts/statistics.md).
@@ -118,7 +118,7 @@ def rank_figures(repeats: int) -> ResultSet:
 
 
 def exploratory(count: int) -> ResultSet:
-    """One of many figures is 10 % lower at 4 % noise: p = 0.002 for that figure alone."""
+    """One of many figures is 10 % lower on one side, at 4 % noise: p = 0.002 for this figure alone."""
     results = simulate_results(FLAT, noise=0.04, change=with_parts(count, noise=0.04))
     lower = change_system("second", scale_metrics(("engine.part07",), 1 / 1.1))
     trials = [lower(result) for result in results.trials]

@@ -105,7 +105,7 @@ class Proof:
         server: str | None = None,
         table: Mapping[str, str] | None = None,
     ) -> Verdict:
-        """Loads, kills a server (or all) at a random instant, starts it again and reads back."""
+        """Loads, kills a server (or all) at a random instant, starts it again and reads the writes back."""
         system.recreate_table("usertable", table)
         self.load()
         line = self.line("operationcount=0", "maxexecutiontime=60")

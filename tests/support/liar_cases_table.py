@@ -70,7 +70,7 @@ def above_limit(change: Change) -> Change:
 def search_clients(
     outcomes: Mapping[int, Sequence[str]], repeats: int = 3, change: Change = lambda sample: sample
 ) -> ResultSet:
-    """A search over clients, from the end of each repeat at a load: `ok`, `slow`, `exited`, `failed` or `retried`."""
+    """A search over clients; `outcomes` has the end of each repeat at a load: `ok`, `slow`, `exited` and so on."""
     results: list[TrialResult] = []
     for load, ends in outcomes.items():
         for repeat, end in enumerate(ends or ("ok",) * repeats, 1):

@@ -60,7 +60,7 @@ def time_command(slow: Change, fast: Change = lambda trial: trial) -> ResultSet:
 
 
 def slow_first(system: str, factor: float) -> Change:
-    """A longer first execution of one side."""
+    """Multiplies the time of one side's first execution by `factor`."""
     return lambda trial: (
         set_figures(throughput=trial.values["throughput"].value * factor)(trial)
         if trial.repeat == 1 and trial.config["system"] == system

@@ -112,7 +112,7 @@ def fio(rate: float, seed: object, **options: object) -> list[str]:
 
 
 def dfsio(speed: float, seed: object, files: int) -> list[str]:
-    """Results of TestDFSIO's write, MB/s per task."""
+    """Results of TestDFSIO's write test at `speed`, MB/s per task."""
     return [
         "\n".join(
             [

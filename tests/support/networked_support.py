@@ -28,7 +28,7 @@ class Networked:
     properties: tuple[str, ...]
     # The store's time limit, in ms.
     timeout: str
-    # The property that contains the password. With another user name, the server would refuse the login.
+    # The property that contains the password; None if the store has no password.
     password: str | None = None
     # Options of `loadstone systems fresh`; None if the store has no tables.
     table: Mapping[str, str] | None = None

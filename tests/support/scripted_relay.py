@@ -1,7 +1,7 @@
 """A relay to a real server whose faults follow a script.
 
-The times of a script count from `begin()`. The answers are recorded with times, so that a test computes its
-expectations from the actual events.
+The times of a script count from `begin()`. The answers are recorded with times, so that a test can compute
+its expectations from the actual events.
 """
 
 from __future__ import annotations
@@ -81,15 +81,15 @@ class Scripted:
         self.port = 0
         self.lines: set[Line] = set()
         self.refused = 0
-        # Times by the monotonic clock: the port was closed, its last connection ended, just before the port was opened
-        # again, and just after.
+        # Times by the monotonic clock: when the port was closed, when its last connection ended, and just before and
+        # just after the port was opened again.
         self.closed: float | None = None
         self.emptied: float | None = None
         self.reopened: float | None = None
         self.listening: float | None = None
         self.resets = 0
         self.muted = False
-        # Answers that ended their connection instead of reaching the client.
+        # The number of answers that ended their connection instead of reaching the client.
         self.broken = 0
         self._seen: Counter[Fault] = Counter()
         self._loop = asyncio.new_event_loop()

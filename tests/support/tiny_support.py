@@ -85,7 +85,7 @@ class Tiny:
         return self.root / "tiny/state.json"
 
     def starts(self, server: str) -> int:
-        """The number of times that a server was started over the present data."""
+        """The number of starts of a server with its current data."""
         return len((self.root / "tiny/data" / server / "starts").read_text())
 
     def log(self, server: str) -> str:

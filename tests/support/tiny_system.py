@@ -126,7 +126,7 @@ def write_and_sync() -> None:
 
 def main() -> int:
     """The command line."""
-    # A clock or signal that a test damaged must not affect this process.
+    # A signal handler that a test changed must not affect this process.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     register()
     if at := os.environ.get("TINY_DIES_AT_SAVE"):

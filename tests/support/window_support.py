@@ -139,7 +139,7 @@ class Relayed:
 
     @property
     def is_broken_failure(self) -> bool:
-        """Whether a broken answer counts as failed or unanswered; on a busy machine, no answer may have been broken."""
+        """Whether a broken answer counts as failed or unanswered; on a busy machine, possibly no answer was broken."""
         return self.summary.failures + self.summary.in_flight > 0 or self.relay.broken == 0
 
     def least_ns(self) -> list[float]:

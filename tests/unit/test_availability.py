@@ -61,7 +61,7 @@ def is_good(operation: Operation) -> bool:
 
 
 def outage_of(operations: list[Operation], from_ns: int, end_ns: int) -> float:
-    """The outage in seconds, computed from the operations by its definition."""
+    """The outage in ns, computed from the operations by the definition of an outage."""
     due: Counter[int] = Counter()
     good: Counter[int] = Counter()
     for operation in operations:
@@ -182,7 +182,7 @@ def test_half_a_second_interrupts_a_range(length_ms: int, interrupted: int) -> N
 def test_range_with_few_operations_is_not_judged() -> None:
     store = SimulatedStore(100, 60)
     ranges = count_ranges(store, 2, store.operations())
-    # The second range received 19 operations since the fault, all of which failed.
+    # The second range received only 19 operations after the fault began, and all of them failed.
     sparse = tuple(int(300 <= at < 319) for at in range(600))
     counts = replace(ranges, sent=(ranges.sent[0], sparse), good=tuple((table[0], (0,) * 600) for table in ranges.good))
     rows = [replace(row, due=5 + sparse[at], good=5, outcomes=[]) for at, row in enumerate(store.rows([]))]

@@ -90,7 +90,7 @@ def change_trials(results: ResultSet, *trials: str, **more: Any) -> ResultSet:
 
 
 def bound_trials(results: ResultSet, bound: Bound, number: int) -> ResultSet:
-    """The results with the p99 of the first trials turned into a bound."""
+    """The results with the p99 of the first `number` trials turned into a bound."""
     trials = [
         replace(item, values={**item.values, "read.p99": replace(item.values["read.p99"], bound=bound)})
         if at < number

@@ -287,7 +287,7 @@ def damage_file(kind: str, path: Path, data: bytes, dice: random.Random) -> Dama
         case "cut":
             return Damaged(kind, data[:at])
         case "end":
-            # A whole line, so that no number is truncated.
+            # Whole lines are lost, so that no number is truncated.
             rest = data.rstrip(b"\n").split(b"\n")[: -dice.choice((1, 1, 2, 3))]
             return Damaged(kind, b"\n".join(rest) + b"\n")
         case "noise":
@@ -325,7 +325,7 @@ def is_printed(value: float, text: str) -> bool:
 
 
 def list_differences(result: TrialResult, whole: TrialResult, touched: str, has_facts: bool) -> Iterator[str]:
-    """The figures and facts that differ, and are neither in a touched line nor computed from one.
+    """The figures and facts that differ, and are neither in a touched line nor computed from such a line.
 
     A run without printed settings may get the other file's settings in a mixed file: facts are then unknown.
     """

@@ -248,7 +248,7 @@ def test_older_encodings_of_histograms_are_read(version: int, word: str, size: i
 
 def test_ycsbs_histogram_log_agrees_with_its_report() -> None:
     log, text = read_single(YCSB / "hdr_READ.hdr"), read_single(YCSB / "hdrfile.out")
-    # Six of 600 values are above the 99th percentile; the judge reports that.
+    # Only six of 600 values are above the 99th percentile; the judge, not the importer, reports this.
     for metric in ("read.p95", "read.p99", "read.min", "read.max", "read.count"):
         assert log.result.values[metric] == text.result.values[metric]
     assert log.result.value("read.mean") == pytest.approx(text.result.value("read.mean"), rel=1e-4)

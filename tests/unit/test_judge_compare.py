@@ -207,7 +207,7 @@ def variants(*configs: Mapping[str, str | int]) -> ResultSet:
         ),
         ([{"cache": 1, "page": 4}, {"cache": 2, "page": 4}, {"cache": 1, "page": 8}], Question(), ("cache", 1, [2])),
         ([{"cache": 1}, {"cache": 2}, {"cache": 3}], Question(by="cache", baseline=2), ("cache", 2, [1, 3])),
-        # A command line has only strings.
+        # A command line contains only strings.
         ([{"cache": 1}, {"cache": 2}], Question(by="cache", baseline="2"), ("cache", 2, [1])),
         ([{"cache": 1}], Question(), None),
     ],

@@ -288,7 +288,7 @@ def test_loads_far_from_the_answer_contradict_it() -> None:
     }
     (finding,) = find_contradictions(low, trials)
     assert (finding.severity, finding.trials) == (Severity.SUSPECT, ("at-4000",))
-    # A search that reached its upper bound is no exception.
+    # The check also applies to a search that reached its upper bound.
     high = replace(low, kind="beyond", load=4_000)
     assert [*high.contradictions] == [[], [2_000]]
     assert "was not met at 2,000" in next(find_contradictions(high, trials)).message

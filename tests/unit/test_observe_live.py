@@ -23,7 +23,7 @@ from observe_support import read, window_of
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc to read")
 
-# A busy host may not grant a process enough time at first.
+# A busy host may not grant a process enough CPU time at first.
 OBSERVATIONS_MAX = 5
 BURN = "import time\nend = time.monotonic() + 30\nwhile time.monotonic() < end: pass"
 

@@ -219,7 +219,7 @@ SHAPES = ("linear-then-flat", "contention", "collapse", "step", "slow", "rising"
 
 
 def draw_curve(shape: str, first: float, last: float, random: Generator) -> Curve:
-    """A curve of a shape, over loads from `first` to `last`."""
+    """A random curve of this shape, over loads from `first` to `last`."""
     start, middle = math.log(first * 1.2), math.log(last / 3)
     match shape:
         case "linear-then-flat":
@@ -240,7 +240,7 @@ def draw_curve(shape: str, first: float, last: float, random: Generator) -> Curv
 
 
 def covers(knee: Knee, tried: Sequence[float], truth: Floats) -> bool:
-    """Whether the bracket contains the true knee: the lowest tested load near the true maximum of all tested loads.
+    """Whether the bracket contains the true knee: the lowest tested load within TOLERANCE of the true maximum.
 
     Without a claim the bracket is open: the knee must be above its lower end.
     """
