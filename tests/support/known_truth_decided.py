@@ -105,7 +105,7 @@ def fast_and_slow_blocks() -> ResultSet:
 
 
 def shift_bucket() -> ResultSet:
-    """In every block, the p99 of lmdb is one bucket above rocksdb's: by 0.1 %, the resolution of a histogram."""
+    """In every block, the p99 of lmdb is one bucket above rocksdb's: by less than 0.1 %, a histogram's resolution."""
 
     def step(result: TrialResult) -> TrialResult:
         p99 = result.values["read.p99"]

@@ -53,7 +53,7 @@ N_IT_WOULD_TAKE = r"n ?[≥=>]+ ?[1-9]\d+|[1-9]\d+ (repeats|blocks) (would|\(\d)
 
 
 def lucky_block() -> ResultSet:
-    """Two equal stores; in one of six blocks lmdb was three times as fast."""
+    """Two equal stores; in one of six blocks the second was three times as fast."""
     return simulate_results(FLAT, noise=0.02, change=change_system("second", faster(3.0), 4))
 
 
@@ -118,7 +118,7 @@ def rank_figures(repeats: int) -> ResultSet:
 
 
 def exploratory(count: int) -> ResultSet:
-    """One of many figures is 10 % lower on one side, at 4 % noise: p = 0.002 for this figure alone."""
+    """One of many figures is 9 % lower on one side, at 4 % noise: p = 0.002 for this figure alone."""
     results = simulate_results(FLAT, noise=0.04, change=with_parts(count, noise=0.04))
     lower = change_system("second", scale_metrics(("engine.part07",), 1 / 1.1))
     trials = [lower(result) for result in results.trials]

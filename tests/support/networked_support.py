@@ -26,7 +26,7 @@ class Networked:
     system: str
     # The prefix of the store's properties; a system returns properties for every store that it serves.
     properties: tuple[str, ...]
-    # The store's time limit, in ms.
+    # The property that contains the store's time limit, in ms.
     timeout: str
     # The property that contains the password; None if the store has no password.
     password: str | None = None

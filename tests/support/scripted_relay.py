@@ -89,7 +89,7 @@ class Scripted:
         self.listening: float | None = None
         self.resets = 0
         self.muted = False
-        # The number of answers that ended their connection instead of reaching the client.
+        # The number of answers that did not reach the client as a whole.
         self.broken = 0
         self._seen: Counter[Fault] = Counter()
         self._loop = asyncio.new_event_loop()
@@ -108,7 +108,7 @@ class Scripted:
     def begin(self, zero: float | None = None, reset_at: float | None = None) -> None:
         """Sets the script's zero to now, or to a time of the monotonic clock.
 
-        Every connection is reset `reset_at` seconds after zero.
+        If `reset_at` is set, every connection is reset this many seconds after zero.
         """
         self.zero = time.monotonic() if zero is None else zero
         changes = [] if reset_at is None else [(reset_at, self._reset_all)]

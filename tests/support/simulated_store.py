@@ -1,7 +1,7 @@
 """A simulated store with a schedule of faults, and the events that an engine would report for it.
 
-The store is a function of time: an operation that reaches it is answered, refused, held until the store returns, or
-answered slowly. Operations are due at a fixed rate; clients have one operation in flight each.
+The store is a function of time: an operation that reaches it is answered, refused, held until the store returns,
+answered slowly, or never answered. Operations are due at a fixed rate; clients have one operation in flight each.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Logs of other tools with a given throughput."""
+"""Logs of other tools with a given throughput or duration."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def failures_by_interval(intervals: list[Interval]) -> Counter[int]:
 def check_refusals(
     summary: Summary, intervals: list[Interval], server: Scripted, clients: int, share: float, *, logs_in: bool
 ) -> None:
-    """Operations due while the server's port was closed failed, and none failed after the first success.
+    """Checks that operations due while the port was closed failed, and that none failed after the first success.
 
     A host that takes the processors away moves operations past the outage; the engine counts them as late, or
     as incomplete. `share` is the permitted share of missing failures. If a client logs in after the outage, the login
@@ -111,7 +111,7 @@ def unix_less_monotonic_ns() -> int:
 
 
 def responses_of(outcomes: Iterable[Outcome]) -> Histogram:
-    """Response times of successful reads, and the bounds of censored ones."""
+    """Response times of reads; for censored reads, the bounds of their response times."""
     all_of_them = Histogram()
     for outcome in outcomes:
         if outcome.operation == "READ" and outcome.response is not None:
