@@ -336,7 +336,7 @@ def test_selection_of_many_includes_both_ends() -> None:
 
 
 def search_clients(unjudged: float = 0) -> View:
-    """A search for a p99 below 10 ms, which 1 and 2 of 1 to 4 clients meet; at `unjudged` clients, nothing succeeds."""
+    """A search over 1 to 4 clients for a p99 below 10 ms, which 1 and 2 meet; `unjudged` clients have no throughput."""
     latencies = {1: 5e6, 2: 8e6, 4: 20e6, 3: 12e6}
     trials = [
         replace(

@@ -12,7 +12,7 @@ import sys
 PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, SECCOMP_MODE_FILTER = 22, 38, 2
 LOAD_WORD, JUMP_IF_EQUAL, RETURN = 0x20, 0x15, 0x06
 ERRNO, ALLOW = 0x00050000, 0x7FFF0000
-# The number is the same on every architecture.
+# The number is the same on every architecture except Alpha.
 IO_URING_SETUP = 425
 INSTRUCTION = struct.Struct("=HBBI")
 # The number of the system call is the first word of seccomp's data.
