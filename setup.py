@@ -17,7 +17,8 @@ from setuptools import Command, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 
 NAME = "loadstone-engine"
-# Versions of glibc's symbols. The text may also occur elsewhere, so this can only overstate the requirement.
+# Versions of glibc's symbols. Other data may match, too, so the result may overstate, but never understate, the
+# required version.
 GLIBC_SYMBOL = re.compile(rb"\0GLIBC_(\d+)\.(\d+)")
 
 
@@ -40,7 +41,7 @@ def platform_tag(program: bytes) -> str:
 
 
 class BuildScripts(Command):
-    """Copies the engine. The command of the same name, which this replaces, takes every file for a text."""
+    """Copies the engine. Replaces setuptools' command of the same name, which treats every file as text."""
 
     user_options: ClassVar = [
         ("build-dir=", "d", "where scripts are built"),
@@ -78,7 +79,7 @@ class BdistWheel(bdist_wheel):
 
     def get_tag(self) -> tuple[str, str, str]:
         """The tags for Python, ABI and platform."""
-        # An editable wheel asks before anything is built.
+        # For an editable wheel, setuptools requests the tag before anything is built.
         return "py3", "none", platform_tag(engine().read_bytes())
 
 

@@ -44,7 +44,7 @@ def cases(scale: int) -> list[Case]:
 
 
 def compare_with_before(engine: Path, only: str | None, work: Path, scale: int, repeats: int) -> None:
-    """Prints CPU time per operation, `engine` ÷ current engine: up to `repeats` pairs, until the interval is narrow."""
+    """Prints ratios of CPU times, `engine` ÷ current engine: up to `repeats` pairs, until the interval is narrow."""
     for case in cases(scale):
         if only not in (None, case.part):
             continue

@@ -66,7 +66,7 @@ def fio(directory: Path, rw: str, block: int, size: int) -> Moved:
     arguments = f"--name=job --rw={rw} --bs={block} --size={size} --ioengine=io_uring --iodepth={DEPTH} --fixedbufs=1"
     how = "--direct=1 --refill_buffers=1 --randrepeat=1 --output-format=json"
     if rw == "write":
-        # A new file without blocks, as for Loadstone. Both preallocate.
+        # A new file without blocks, as for Loadstone. Both tools preallocate the blocks.
         (directory / "fio").unlink(missing_ok=True)
     output = run(["fio", *arguments.split(), *how.split(), f"--filename={directory / 'fio'}"])
     job = json.loads(output.stdout[output.stdout.index("{") :])["jobs"][0]

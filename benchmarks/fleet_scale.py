@@ -72,7 +72,7 @@ def merge_intervals(hosts: int) -> dict[str, float]:
 
 
 def simulate(hosts: int, engines: int, lost: int) -> dict[str, float]:
-    """A launch on simulated hosts with half round trips of 0.2 to 20 ms, clocks 1 s apart and 100 ppm of drift."""
+    """A launch on simulated hosts: 0.2 to 20 ms in each direction, clocks off by up to 1 s, drift of up to 100 ppm."""
     draw = random.Random(lost)
     scripts = [
         ScriptedHost(

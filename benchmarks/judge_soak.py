@@ -52,7 +52,7 @@ def main() -> int:
 
 
 def claims_difference(directory: Path, name: str, seed: int) -> bool:
-    """Runs one experiment, prints its result, and returns whether it claims a difference of throughput.
+    """Runs one experiment, prints its result, and returns whether it claims a difference in throughput.
 
     A different seed gives a different order of trials and a different sequence of operations.
     """

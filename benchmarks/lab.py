@@ -41,7 +41,7 @@ compare: {{by: system, baseline: lmdb}}
 
 
 def measure_scale(work: Path, repeats: int, blocks: int = REPEATS) -> None:
-    """(d) Plans, reports and prints help, with a goal for each."""
+    """(d) Prints help, and plans, opens and reports ten thousand trials, with a goal for each command."""
     count = len(SYSTEMS) * len(LETTERS) * len(CLIENTS) * blocks
     file = work / "large.yaml"
     file.write_text(EXPERIMENT)

@@ -63,8 +63,8 @@ def measure_paint(home: Path, experiments: int, trials: int) -> float:
 
 
 def measure_running_paint(home: Path, blocks: int) -> Iterator[tuple[str, float, float]]:
-    """The first paint of the page of a running experiment, and the time until its plan is complete, s; the same for
-    five reloads."""
+    """Yields the first paint of a running experiment's page and the time until the page shows every trial, s: for the
+    first visit, then for five reloads."""
     folder = create_folder(home / "results/large/1", blocks)
     trials = folder.load_results().trials
     for block in range(1, blocks + 1):

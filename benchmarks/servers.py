@@ -61,7 +61,7 @@ def property_arguments(**named: object) -> list[str]:
 
 
 def sleep_cpu_us() -> float:
-    """CPU of a thread that sleeps and wakes on this machine, µs: the minimum for any paced tool."""
+    """CPU time of a thread for one sleep and wake-up on this machine, µs: the minimum for any paced tool."""
     wakes = 2_000
     before = time.thread_time()
     for _ in range(wakes):
@@ -183,7 +183,7 @@ def compare_with_performance_evaluation(repeats: int, few: int, many: int) -> No
             everything,
             "org.apache.hadoop.hbase.PerformanceEvaluation",
         ]
-        # Reads are second, when both tables are full.
+        # The reads follow, when both tables are full.
         for command, phase in (("sequentialWrite", "load"), ("randomRead", "run")):
 
             def run_tool(rows: int, command: str = command) -> tuple[float, float]:

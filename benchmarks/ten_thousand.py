@@ -29,7 +29,7 @@ def main() -> int:
 
 
 def check_limits(store: str, **settings: str) -> int:
-    """Runs one store; returns 1 if a limit is exceeded."""
+    """Runs one store; returns 1 if the memory limit is exceeded or an operation failed."""
     with up(store, 1, None, **settings) as running:
         if store == "cassandra":
             running.recreate_table("usertable", {})

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Lists the missing programs that a build of Loadstone needs, one per line, each with the command that installs the
-# program. The exit status is 2 if any is missing. It runs only these programs, so it works on a minimal machine.
+# program. The exit status is 2 if any is missing. The script runs no other programs, so it works on a minimal machine.
 
 rust_needed=1.90 # Cargo.toml: rust-version
 python_needed=3.11

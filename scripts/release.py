@@ -44,7 +44,7 @@ def write_copies(root: Path) -> None:
 
 
 def read_notes(root: Path, version: str) -> str:
-    """The section of a version in CHANGELOG.md; empty if it has none."""
+    """The section of a version in CHANGELOG.md; empty if the version has no section."""
     match = re.search(
         rf"^## {re.escape(version)}\b.*\n((?:(?!## ).*\n?)*)", (root / "CHANGELOG.md").read_text(), re.MULTILINE
     )

@@ -26,7 +26,7 @@ PROJECT = {
     "project/code-of-conduct.md": "CODE_OF_CONDUCT.md",
     "experiments/index.md": "experiments/README.md",
 }
-# The repository's README.md and docs/README.md have the same readers.
+# A link to the repository's README.md leads to docs/README.md, which has the same readers.
 HOME = "README.md"
 LINK = re.compile(r"\]\(([^)#\s]+)(#[^)\s]*)?\)")
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
@@ -114,7 +114,10 @@ def find_page(target: str) -> str | None:
 
 
 def replace_links(markdown: str, page: Any, **_: Any) -> str:
-    """Replaces links to repository files with links to pages; a link to a file without a page becomes its path."""
+    """Replaces links to repository files with links to pages.
+
+    A file without a page is linked in the repository LOADSTONE_REPOSITORY, or without this variable not at all.
+    """
     own = page.file.src_uri
     base = posixpath.dirname(source_of(own))
 
@@ -132,7 +135,7 @@ def replace_links(markdown: str, page: Any, **_: Any) -> str:
 
     blocks = FENCE.findall(markdown)
     parts = FENCE.split(markdown)
-    # A link without a destination is its text.
+    # A link without a destination becomes plain text.
     linked = [re.sub(r"\[([^\]]*)\]<!-- .*? -->", r"\1", LINK.sub(replace, part)) for part in parts]
     text = "".join(part + block for part, block in zip(linked, [*blocks, ""], strict=True))
     return f"{text}\n{render_reports()}\n" if own == "reports/README.md" else text

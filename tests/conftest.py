@@ -39,7 +39,7 @@ LINE = re.compile(r"\[(\w.*?)\], (.*?), (.*)")
 # The time in a status line; tests request one line per second.
 STAMP = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{3}) \d+ sec: ")
 SECOND = timedelta(seconds=1)
-# The engine's messages about late operations, which a test compares with its source.
+# The engine's messages about late operations, which a test compares with the engine's source.
 LATE = ("more than 1 ms late", "waited over 1 ms")
 
 
@@ -66,7 +66,7 @@ class CommandResult:
         return {k.removeprefix("Return="): int(v) for m, k, v in self.report() if m == metric and "Return=" in k}
 
     def metrics(self) -> list[str]:
-        """The metrics of the report in their order, without OVERALL and the metrics of the collector."""
+        """The metrics of the report in their order, without OVERALL and the metrics of garbage collection."""
         names = dict.fromkeys(m for m, _, _ in self.report())
         return [name for name in names if not name.startswith(("OVERALL", "TOTAL_GC"))]
 
@@ -350,7 +350,7 @@ def check_on_time(engine: Engine, command: str, check: Callable[[CommandResult],
 
 
 def operations(result: CommandResult) -> int:
-    """The number of successful operations."""
+    """The number of successful reads, updates, inserts and scans."""
     return int(
         sum(result.value(m, "Operations") for m in result.metrics() if m in ("READ", "UPDATE", "INSERT", "SCAN"))
     )

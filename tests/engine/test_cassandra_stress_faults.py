@@ -239,7 +239,7 @@ def test_late_answers_are_in_every_latency(stress: Stress) -> None:
         server.delay_s = DELAY_S
         outcome = stress(server, "write n=20 no-warmup -rate threads=4")
     outcome.check_end()
-    # The limit is a tenth lower, because timers may fire early and latencies are rounded.
+    # The limit is a tenth below the delay, because timers may fire early and latencies are rounded.
     for label in ("mean", "median", "99th percentile", "max"):
         assert outcome.latency_ms(label) >= DELAY_S * 1e3 * 0.9
 

@@ -23,7 +23,7 @@ def parse_by_label(stdout: str) -> dict[str, str]:
 
 
 def parse_to_end(stdout: str) -> dict[str, str]:
-    """scylla-cluster-tests: the first word of each line between `Results:` and the line `END`, and both latencies."""
+    """scylla-cluster-tests: the first word of each line between `Results:` and `END`, and latencies by operation."""
     lines = [line.strip() for line in stdout.splitlines()]
     results = {}
     for line in lines[lines.index("Results:") + 1 : lines.index("END")]:

@@ -410,7 +410,7 @@ def test_silent_control_node_hides_no_event(stress: Stress) -> None:
         def script(_: Execution) -> Answer:
             number = len(first.executions) + len(second.executions)
             if number == 20:
-                # The first node is paused: it reports nothing.
+                # The first node reports nothing, like a paused node.
                 announce("DOWN", second)
             if number == 40:
                 announce("UP", first, second)

@@ -331,7 +331,8 @@ def test_only_reads_from_the_page_cache_are_reported(program: Path, tmp_path: Pa
 
 def test_memory_is_bounded_for_many_small_files(program: Path, tmp_path: Path, place: Path) -> None:
     peaks: dict[str, list[int]] = {"-write": [], "-read": []}
-    # Runs with few and with many files have equal numbers of buffers: a longer run would fill more of its histograms.
+    # Runs with few and with many files have equal numbers of buffers: a run with more buffers would use more memory for
+    # histograms.
     for files in (1_000, 100_000):
         buffers = 100_000 // files
         for test, of_test in peaks.items():

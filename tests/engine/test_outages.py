@@ -106,7 +106,7 @@ def measure_on_time(
 ) -> Outage:
     """Returns the first of up to five trials that no stall of the host disturbed, or else the fifth.
 
-    On a busy host, many clients may not even connect within the timeout of an operation.
+    On a busy host, the clients of a large trial may not even connect within the timeout of an operation.
     """
     for _ in range(4):
         with contextlib.suppress(EOFError), StallWatch() as watch:
@@ -257,6 +257,6 @@ def test_reconnect_policy_is_a_property(program: Path) -> None:
         assert connecting is not None
         return connecting.failed
 
-    # On a busy host, there are fewer attempts.
+    # On a busy host, the engine makes fewer attempts to connect.
     run = measure_on_time(program, "gone", 1.5, 4, lambda run: count_failures(run) >= 15, reconnect="constant(50ms)")
     assert 15 <= count_failures(run) <= 38

@@ -130,7 +130,7 @@ def test_damage_is_named_with_file_and_offset(program: Path, tmp_path: Path, row
         second.write_bytes(damaged)
         stderr = tera(program, "teravalidate", out, code=1).err
         row = at // ROW_BYTES
-        # A flipped digit in the row number turns the row into another row, which differs earlier.
+        # A flipped digit in the row number turns the row into another row, which may differ at an earlier offset.
         assert f"{second}: row {row} (offset " in stderr
         offset = int(stderr.split(f"{second}: row {row} (offset ")[1].split(")")[0])
         assert row * ROW_BYTES <= offset <= at

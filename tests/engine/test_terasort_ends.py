@@ -72,7 +72,7 @@ def test_killed_job_leaves_no_output_for_the_next(program: Path, tmp_path: Path,
 
 @pytest.mark.parametrize(
     ("stage", "numbers"),
-    # The kernel and the shell may both send SIGHUP when a terminal ends.
+    # The kernel and the shell may both send SIGHUP when a terminal closes.
     [*((stage, [signal.SIGINT]) for stage in KILLED), ("merge", [signal.SIGTERM]), ("sort", [signal.SIGHUP] * 2)],
 )
 def test_a_signal_leaves_nothing(

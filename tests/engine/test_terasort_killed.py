@@ -106,7 +106,7 @@ def test_killed_validation_without_report_leaves_nothing(program: Path, inputs: 
 
 @pytest.mark.parametrize("job", MARKS)
 def test_disk_full_at_any_file_leaves_nothing(program: Path, tmp_path: Path, inputs: Path, job: str) -> None:
-    """Each attempt has room for one more file, until the job succeeds: each stage has then failed once."""
+    """Each attempt has room for one more file, until the job succeeds: each stage has then failed at least once."""
     stages: list[str] = []
     with small_disks(tmp_path / "disk") as mounted:
         for inodes in range(2, 1_000):

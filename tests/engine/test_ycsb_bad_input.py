@@ -232,7 +232,7 @@ def test_long_values_are_shortened_in_messages(engine: Engine, name: str) -> Non
 
 
 def test_blanks_behind_a_number_are_forgiven(engine: Engine) -> None:
-    """For such a blank, YCSB throws a NumberFormatException."""
+    """YCSB throws a NumberFormatException for a blank after a number."""
     (engine.home / "blank").write_text("recordcount=10 \t\r\noperationcount = 20 \r\nupdateproportion=0 \r\n")
     assert engine("run null -P blank").value("READ", "Operations") == 20
 

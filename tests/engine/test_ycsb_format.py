@@ -393,7 +393,7 @@ def test_export_file_holds_the_whole_report(engine_with_data: Engine) -> None:
 # A histogram in HdrHistogram's V2 form: a cookie, the length of a deflated body, and within it a header and counts in
 # ZigZag LEB128, with runs of zeros as negative counts. Source: HdrHistogram's AbstractHistogram.java.
 def hdr_counts(text: str) -> dict[int, int]:
-    """Counts by lowest value, with 3 significant digits."""
+    """Counts by the lowest value of each bucket, with 3 significant digits."""
     data = base64.b64decode(text)
     cookie, length = struct.unpack(">II", data[:8])
     assert cookie == 0x1C849314, f"{cookie:#x}: HdrHistogram's readers take the compressed form only"

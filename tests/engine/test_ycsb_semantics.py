@@ -273,7 +273,7 @@ def test_inserts_of_segments_do_not_collide(engine: Engine) -> None:
 def test_concurrent_segments_share_clients_and_rate(engine: Engine) -> None:
     """LMDB accepts several processes."""
     rates, expected = [], [pytest.approx(1000, abs=100)] * 3
-    # A busy host may stop a process before or after its load, too, but not in each of ten attempts.
+    # A busy host may also stop a process before or after its load, but not in each of ten attempts.
     for attempt in range(10):
         load = f"load lmdb -P workloads/workloada lmdb.dir=db{attempt} recordcount=3000 -threads 5 -target 3000"
         processes = [engine.start(f"{load} segment={k}/3") for k in range(3)]

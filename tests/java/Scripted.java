@@ -21,7 +21,7 @@ public class Scripted extends DB {
 
   @Override
   public void init() throws DBException {
-    // The same class loader as on the threads of YCSB's client, and where YCSB loads a binding.
+    // The class loader must be the same as on YCSB's threads, both here and where the binding's class was loaded.
     ClassLoader resources = Thread.currentThread().getContextClassLoader();
     if (!LOADED_WITH_RESOURCES || resources == null || resources.getResource("site/ycsb/DB.class") == null) {
       throw new DBException("this thread's class loader does not find the entries of the class path");

@@ -99,7 +99,7 @@ vary: {clients: [1, 4], scale: [1]}
 repeats: 6
 """
 
-# The guide's example on the stores' database.
+# The guide's example, on the database that Loadstone's stores use.
 STORES = POSTGRES.replace("start: postgres", "start: {system: postgres}").replace(" bench", " {database}")
 
 

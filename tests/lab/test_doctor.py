@@ -43,7 +43,7 @@ FIT = Machine(
         **{name: Program(f"/usr/bin/{name}", 17) for name in ("java", "javac")},
     },
 )
-# A machine with every problem: its commands are the examples of the page.
+# A machine with every problem: the commands that fix these problems are the examples on the page.
 WORST = Machine(
     open_files=Limit(1024, 4096),
     processes=Limit(4096, 4096),

@@ -88,7 +88,7 @@ def merge(*received: tuple[int, dict[str, Any] | EngineError], segments: int) ->
 
 
 def count_by_status(outcomes: Iterable[Outcome]) -> Counter[tuple[str, str]]:
-    """The number of operations by status."""
+    """The number of operations by operation type and status."""
     counts: Counter[tuple[str, str]] = Counter()
     for result in outcomes:
         counts[result.operation, result.status] += result.count

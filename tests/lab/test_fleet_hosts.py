@@ -163,7 +163,7 @@ def test_imprecise_clock_refuses_the_launch() -> None:
 
 @pytest.mark.parametrize("engines", [1, 2])
 def test_fault_needs_a_known_start(engines: int) -> None:
-    """A single engine also waits for its start if the lab injects faults by its own clock."""
+    """A single engine, too, waits for its start if the lab injects faults, because the lab's clock times the faults."""
     segments = [{**spec, "wait_for_start": True} for spec in specs(engines)]
     simulation = Simulation([ScriptedHost(opening=1)])
     starts: list[int] = []
@@ -220,7 +220,8 @@ def test_hosts_are_checked_concurrently() -> None:
     problems = {row["host"]: row["problems"] for row in describe_hosts(fleet, is_checked=True)}
     assert problems.pop("host3") == ["host host3: no agent is running there: no reply within 20 s"]
     assert {*map(str, problems.values())} == {"['its clock is known only to within ±500 ms']"}
-    # The silence, the installation, `doctor` and the round trips of all hosts; one by one, the hosts take 100 s more.
+    # 20 s of silence, then the installation, `doctor` and the round trips of all hosts at once. One host after another
+    # would take 100 s more.
     assert simulation.now < 1000 + 20 + 12
 
 
@@ -303,7 +304,7 @@ def test_hosts_count_what_segments_do() -> None:
     local, _ = run(Local(), split_spec(spec, 3))
     clocks = [HostClock(), ShiftedClock(500 * MS), ShiftedClock(0, 200e-6, time.time_ns())]
     transport = InProcess(clocks)
-    # A busy machine may delay an agent for seconds; its limits are tested in simulated time.
+    # A busy machine may delay an agent for seconds; the time limits are tested in simulated time.
     hosts, observed = run(Remote(transport, {"": range(3)}, silence_seconds=60), split_spec(spec, 3))
     assert counts(hosts.summary) == counts(local.summary)
     assert [note for note in observed.notes if note.name == "clock"] == []

@@ -93,7 +93,7 @@ def test_placements_are_variants_of_one_experiment(tmp_path: Path, root: Path, m
         "beside": "host1",
     }
     for placement, trial in by_placement.items():
-        # Some operations have no answer if the machine stops at the end.
+        # Some operations have no answer if the machine stalls at the end.
         assert (trial.end, trial.value("due"), trial.value("errors")) == ("done", 100, 0), trial.notes
         assert (trial.facts["placement"], trial.facts["server_hosts"]) == (placement, "host1")
         assert (trial.facts["machines"], trial.facts["durability"]) == (1, "interval")

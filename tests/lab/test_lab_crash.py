@@ -66,7 +66,7 @@ def reference_outline(tmp_path_factory: pytest.TempPathFactory, module_engine_va
 def resume(home: Path, reference_outline: Outline) -> None:
     """Resumes until the run is complete, and checks that its results equal the results of an undisturbed run."""
     file = home / "small.yaml"
-    # The kill may have come before there was anything to resume.
+    # The kill may have happened before there was anything to resume.
     again = ["--resume"] if find_folders(home / "results") else []
     loadstone(home, "run", file, "--no-report", *again)
     folder = single_folder(home)

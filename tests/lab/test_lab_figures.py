@@ -66,7 +66,7 @@ def test_variants_operations_override_the_workload_file(tmp_path: Path) -> None:
 def test_engine_memory_excludes_the_lab_at_the_fork(tmp_path: Path) -> None:
     loadstone(tmp_path, "run", experiment(tmp_path, NOTHING), "--no-report")
     for trial in trials(single_folder(tmp_path)):
-        # Python with the lab's modules uses several times more memory than an engine without data.
+        # Python with the lab's modules uses several times the memory of an engine without data.
         assert 0 < (trial.value("engine.memory_max") or 0) < 40e6
 
 

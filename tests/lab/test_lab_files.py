@@ -102,7 +102,7 @@ def test_cached_read_back_is_no_device_read(tmp_path: Path, cold: str, direct: s
     if file_system_of(tmp_path) in IN_MEMORY:
         pytest.skip("there is no device here")
     severities: list[list[Severity]] = []
-    # The device's figures include other processes, which may read as much in some runs, but not in each of five.
+    # The device's figures include other processes, which may read as many bytes in some runs, but not in each of five.
     for number in range(5 if cached else 1):
         directory = tmp_path / str(number)
         directory.mkdir()
@@ -190,5 +190,5 @@ def test_one_parser_reads_our_result_files_and_hadoops(tmp_path: Path) -> None:
     assert runs[-1] == retained[0]
     assert (runs[-1].dimensions, runs[-1].facts["files"], runs[-1].facts["bytes"]) == ({"test": "write"}, 2, 2 << 20)
     assert [value.metric for value in runs[-1].values] == [value.metric for value in runs[0].values]
-    # The printed block is the same.
+    # The block that the command printed contains the same figures as the file.
     assert testdfsio.read_runs(Source(own_log, output, {}))[0].values == retained[0].values

@@ -34,7 +34,7 @@ def test_two_runs_cannot_measure_at_the_same_time(tmp_path: Path) -> None:
 
 
 def test_link_in_place_of_the_lock_stays_unopened(tmp_path: Path) -> None:
-    """Any user could create such a link in /tmp to make another user's run overwrite a file."""
+    """In /tmp, any user could create a link in place of the lock to make another user's run overwrite a file."""
     other = tmp_path / "other"
     other.write_text("kept")
     (tmp_path / NAME).symlink_to(other)

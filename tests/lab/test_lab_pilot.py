@@ -37,7 +37,7 @@ def test_pilot_runs_every_variant_once_without_counting(tmp_path: Path) -> None:
     folder = single_folder(tmp_path)
     assert "running a pilot block of 2 trials to find the warm-up; its results do not count" in result.stderr
     document = json.loads((folder.path / "pilot.json").read_bytes())
-    # The window is 0.2 s, and so is the maximum warm-up.
+    # The window is 0.2 s, and the maximum warm-up 1.5 windows.
     assert document["cap_seconds"] == pytest.approx(0.3)
     assert document["warmup_seconds"] == pytest.approx(0.3)
     pilots = folder.read_pilots()

@@ -107,7 +107,7 @@ def test_carryover_to_one_side_is_suspect(tmp_path: Path) -> None:
 
     def duration(name: str, number: int) -> float:
         names.append(name)
-        # `b` pays for what `a` leaves behind.
+        # `b` takes twice as long directly after `a`.
         return (200 if names[-2:] == ["a", "b"] else 100) * MS * spread(number)
 
     _, judgement = judge_script(tmp_path, duration, rounds_max=16, width=0.0)

@@ -197,7 +197,7 @@ def test_operation_types_decide_the_panels_of_latencies() -> None:
     assert list_panels("all.p99", 1.5, ()) == ["p99", "read p50"]
     assert list_panels("update.p99", 1.5, ()) == ["read p99", "update p99", "read p50"]
     assert list_panels("all.p99", 1.5, ("read.p99",)) == ["read p99", "p99", "read p50"]
-    # With one type, the percentile of all operations would repeat its panel.
+    # With a single operation type, the percentile of all operations would repeat the panel of this type.
     assert list_panels("all.p99", 1.0, ("read.p99",)) == ["read p99", "read p50"]
 
 
@@ -241,7 +241,7 @@ def test_labels_of_loads_keep_their_distance(loads: list[float]) -> None:
 
 def test_charts_limit_their_panels_and_lines() -> None:
     by_name = figures(report_support.large(400))
-    # With many metrics, the headline figure has more panels, but not more panels for one metric.
+    # With many metrics, the headline figure has more panels than other figures, but not more panels for one metric.
     panels = {name: len(figure.panels) for name, figure in by_name.items()}
     assert 12 < panels.pop("headline") <= intervals.HEADLINES_MAX
     assert set(panels.values()) == {12}
@@ -336,7 +336,7 @@ def test_selection_of_many_includes_both_ends() -> None:
 
 
 def search_clients(unjudged: float = 0) -> View:
-    """A search for a p99 below 10 ms: two of four numbers of clients meet it, and at one, no operation succeeds."""
+    """A search over 1 to 4 clients for a p99 below 10 ms, which 1 and 2 meet; `unjudged` clients have no throughput."""
     latencies = {1: 5e6, 2: 8e6, 4: 20e6, 3: 12e6}
     trials = [
         replace(

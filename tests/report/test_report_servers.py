@@ -34,7 +34,7 @@ FIGURES = {
 
 
 def add_servers(trial: TrialResult) -> TrialResult:
-    """A trial of lmdb as if served by two region servers, with more work in each repeat."""
+    """A trial of lmdb as if served by two region servers, with figures that grow from repeat to repeat."""
     if trial.config["system"] != "lmdb":
         return trial
     entries = {}

@@ -81,7 +81,7 @@ def test_worst_trial_is_named() -> None:
     assert worst_message("interference", *shares, shares[0]) == (
         "redb-2: other processes used 80 % of 2 processors (the worst in 3 of 7 trials)"
     )
-    # The lowest rate is the worst.
+    # The rate that is missed by the largest share is the worst.
     missed = [("900 op/s was done of 1,000 op/s", 0.1, 1.0), ("1,300 op/s was done of 3,000 op/s", 0.57, 1.0)]
     assert worst_message("rate-not-held", *missed).startswith("redb-2: 1,300 op/s was done")
 

@@ -93,7 +93,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def stat(cluster: Cluster, path: str) -> dict[str, object]:
     port = int(cluster.running.plan.settings["http.port"])
     reply, until = None, time.monotonic() + 120
-    # On a busy machine a name node starts more slowly than one attempt waits.
+    # On a busy machine, the start of a name node may exceed the time limit of one attempt.
     while reply is None:
         assert time.monotonic() < until
         reply = hadoop.send_request("GET", "127.0.0.1", port, f"/webhdfs/v1{path}?op=GETFILESTATUS")
@@ -133,7 +133,7 @@ def test_hadoop_reads_ours_and_we_read_hadoops(program: Path, tmp_path: Path, cl
 
 @pytest.fixture(scope="module")
 def files_with_damage(program: Path, tmp_path_factory: pytest.TempPathFactory, cluster: Cluster) -> str:
-    """Three files, one with a flipped bit, one truncated; replaced through HDFS, so that its checksums are correct."""
+    """Three files, one with a flipped bit, one truncated; replaced through HDFS, so HDFS's checksums match."""
     home, size = tmp_path_factory.mktemp("damaged"), "-write -nrFiles 3 -fileSize 1MB --seed 7"
     for place in (f"{cluster.uri}/damaged", str(home)):
         assert dfsio(program, home, size, place).code == 0
@@ -350,7 +350,7 @@ def test_late_block_reports_are_awaited(program: Path, tmp_path: Path, single_co
 
 
 def test_read_waits_for_the_only_data_node(program: Path, tmp_path: Path, single_copy_hdfs: RunningSystem) -> None:
-    """After all data nodes of a block have failed, Hadoop's client requests its location three more times."""
+    """After all data nodes of a block have failed, Hadoop's client requests the block's location three more times."""
     place, size = f"{single_copy_hdfs.store_properties()['fs.defaultFS']}/away", "-nrFiles 2 -fileSize 128MB"
     assert dfsio(program, tmp_path, f"-write {size} -D dfs.blocksize=128m", place).code == 0
 

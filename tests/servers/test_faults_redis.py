@@ -34,7 +34,7 @@ repeats: 2
 
 
 def write_experiment(home: Path, text: str = TEXT) -> Path:
-    """An experiment on a free port that leaves time for the start of a server."""
+    """An experiment on a free port, with a duration that leaves time for the restart of the server."""
     # Validation assumes 2 s for the restart of Redis.
     duration = "5s" if "lift: 2s" in text else "3300ms"
     return experiment(home, text.replace("DURATION", duration).replace("PORT", str(free_port())))
@@ -147,7 +147,7 @@ def test_partial_cut_and_slow_disk_are_verified(tmp_path: Path, root: Path) -> N
 def test_dry_run_refuses_an_unsupported_fault(tmp_path: Path, root: Path) -> None:
     text = TEXT.replace("[none, kill]", "[power]").replace("start: {", "start: {file_system: 64MB, ")
     path = write_experiment(tmp_path, text)
-    # Without mkfs.ext4 and mount on its path, the host does not support the fault.
+    # Without mkfs.ext4 and mount on PATH, the host does not support the fault.
     (tmp_path / "bin").mkdir()
     variables = {**environment(tmp_path), "PATH": str(tmp_path / "bin")}
     done = subprocess.run(

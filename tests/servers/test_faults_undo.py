@@ -153,7 +153,7 @@ def test_stopped_disk_is_mounted_again(tiny: Tiny, error: int) -> None:
     running.up(1, {"port": str(tiny.port)}, file_system_bytes=DISK_BYTES)
     directory = running.place.data / "tiny-1"
     if error == errno.EROFS:
-        # ext4 does this itself when it notices an error, which a shutdown under load may cause.
+        # ext4 itself remounts read-only after an error, which a shutdown under load may cause.
         subprocess.run(["mount", "-o", "remount,ro", directory], check=True)
     else:
         disks.shut_down(directory)

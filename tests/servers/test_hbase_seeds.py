@@ -46,7 +46,7 @@ def hbase() -> Iterator[Up]:
 
 @pytest.fixture(scope="module")
 def tables(hbase: Up, module_engine_variable: None, tmp_path_factory: pytest.TempPathFactory) -> Up:
-    """The thread sweep's tables: the first as its author loaded it, further tables with the reports' splits."""
+    """The thread sweep's tables: the first as the sweep's author loaded it, further tables with the reports' splits."""
     create = ("hbase", "create-table", "--recreate")
     hbase.systems(*create, "usertable", "family")
     for table in ("usertableSplit", "usertableSplitTest"):
@@ -120,7 +120,7 @@ def test_the_load_of_the_report_on_accelerated_writes(hbase: Up, engine_variable
 )
 def test_a_run_of_the_thread_sweep(tables: Up, engine_variable: None, tmp_path: Path, line: str) -> None:
     result = run_line(tables, laid_out(tmp_path), line)
-    # Runs on the same data insert over the records of earlier runs.
+    # Runs on the same data overwrite records that earlier runs inserted.
     assert all("the inserts of this run begin at" in warning for warning in result.messages("warning: "))
     kinds = KINDS[line.split(" -P workloads/")[1].split()[0]]
     returned = {kind: result.returns(kind) for kind in kinds}

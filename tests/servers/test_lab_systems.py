@@ -42,7 +42,7 @@ measure: {{warmup: 0, duration: 300ms}}
 repeats: 2
 """
 LOADSTONE = f"{sys.executable} -c 'import sys; from loadstone.cli import main; sys.exit(main())'"
-# Sets a key like redis-cli, which may not be installed.
+# Sets a key as redis-cli does, which may not be installed.
 SET = (
     f'{sys.executable} -c \'import socket; c = socket.create_connection(("127.0.0.1", {{port}}));'
     ' c.sendall(b"SET a b\\r\\n"); assert c.recv(9)[:3] == b"+OK"\''

@@ -31,8 +31,8 @@ def test_a_store_that_lives_has_lost_nothing(engine: Engine) -> None:
         "readmodifywriteproportion=0.3",
         "insertproportion=0.2",
         "deleteproportion=0.1",
-        # An update of one field is a read and a write: two concurrent updates of a record undo each other, and the
-        # ledger reports it.
+        # An update of one field reads and rewrites the record: of two concurrent updates, one may undo the other, and
+        # the ledger reports this loss.
         "writeallfields=true",
     )
     result = engine(*line)
@@ -128,7 +128,7 @@ def test_missed_foreign_insert_is_settled_by_its_ledger(engine: Engine) -> None:
     assert misses["failed"] > 0
     assert {key.encode() for key in misses["first"]} <= set(server.forgotten)
     assert alone.output["misses"] == {"failed": 0, "not_yet": 0, "unlisted": 0, "first": []}
-    # The read-back finds inserts that no operation read.
+    # The read-back also finds lost inserts that no operation read.
     assert verdict.output["found"]["lost"] == 10 * len(server.forgotten)
     assert verdict.output["lost"]["writes"] == len(server.forgotten)
 
@@ -242,7 +242,7 @@ def test_executed_update_despite_refusal_is_detected(engine: Engine) -> None:
         server.faults.clear()
         verdict = redis.judge(line)
     assert verdict.code == 1
-    # Later updates of the fields have hidden the other losses.
+    # Later updates of the same fields have hidden the other phantoms.
     assert verdict.output["found"]["phantom"] == len(server.phantoms) > 0
     assert verdict.output["writes"]["refused"] == server.refused_updates
     first = verdict.output["first_wrong"]

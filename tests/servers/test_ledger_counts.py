@@ -27,7 +27,7 @@ LINE = (
 )
 # Writes to one record whose due times are this many operations apart have a known order: 200 ms.
 APART = RATE // 5
-# A trial with a slower operation is not evidence.
+# A trial in which an operation takes longer than these 200 ms is not evidence, and is repeated.
 ATTEMPTS = 5
 
 
@@ -105,7 +105,7 @@ def test_lost_writes_equal_dropped_writes(engine: Engine, retried: bool) -> None
         ends = droppable(dry.liar, errors)
         for number, count in enumerate((0, 7, 100), 2):
             drops = choose(ends, count)
-            # The effect of a dropped insert's first attempt would not be lost.
+            # If the first attempt of a dropped insert were passed on, the insert would not be lost.
             passed_on = {index: done and index not in drops for index, done in errors.items()}
             for attempt in range(ATTEMPTS):
                 trial = run(redis, system, 10 * number + attempt, drops, passed_on)

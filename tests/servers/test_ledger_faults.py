@@ -1,4 +1,4 @@
-"""Faults under load: writes that a guarantee preserves are not reported as lost. `make soak` has more of them."""
+"""Faults under load: writes that a guarantee preserves are not reported as lost. `make soak` injects more faults."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PAUSES = int(os.environ.get("LOADSTONE_PAUSES", "1"))
 KILLS = int(os.environ.get("LOADSTONE_KILLS", "1"))
 TABLE = {"keyspace": "ycsb", "replication_factor": "3"}
 PAUSE_SECONDS = 4.0
-# The goals for one engine: clients, and their memory, B.
+# The goals for one engine: the number of clients, and the peak memory, B.
 CLIENTS, MEMORY_MAX = 10_000, 150_000_000
 
 

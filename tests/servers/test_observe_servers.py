@@ -131,7 +131,7 @@ def test_ended_connections_count_to_their_last_sample(server: Running) -> None:
             exchange(client, bytes(MILLION))
         with server.connect() as unseen:
             exchange(unseen, bytes(MILLION))
-        # The server's side of a connection disappears when its process has read the end.
+        # The server's side of a connection disappears when the server's process has read the end of the stream.
         wait_for_ends(sockets, server, 3 * MILLION)
     observed.end_observation()
     values = figures(observed)
@@ -264,7 +264,7 @@ def test_our_servers_are_no_strangers_to_the_host(server: Running, tmp_path: Pat
     # A second of work, which counts as busy time but not as foreign time.
     assert entries["server.one.cpu"] * (time.monotonic() - start) > 0.9
     assert entries["cpu.busy"] - entries["cpu.others"] > 0.5 * entries["server.one.cpu"] / processors
-    # Watched servers have no figure of page faults, unlike other watched processes.
+    # Watched servers have no figure for page faults, unlike other watched processes.
     assert "server.one.faults_major" not in entries
 
 

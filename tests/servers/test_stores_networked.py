@@ -1,9 +1,9 @@
 """Stores that connect to a server, tested on a real server that is killed, paused and restarted.
 
-Each store is an entry of `STORES` (networked_support.py). The test starts its server and runs the cases of
-`crates/stores/tests/networked` on it. Then the engine's binary runs while the server is killed, paused and restarted,
-has another address, lacks a table, or requires another password. Every operation must end with a status that states the
-reason, and no run may hang.
+For each store in `STORES` (networked_support.py), the test starts the store's server and runs the cases of
+`crates/stores/tests/networked` on this server. Then the engine's binary runs while the server is killed, paused and
+restarted, has another address, lacks a table, or requires another password. Every operation must end with a status that
+states the reason, and no run may hang.
 """
 
 from __future__ import annotations
@@ -158,7 +158,8 @@ def test_killed_server_is_named_without_ending_the_run(
     assert {*counts} <= {"OK", *GONE}
     arguments = rf"warning: \d+ x (READ|UPDATE) returned ({'|'.join(store_server.store.killed)}); the first: \S"
     assert re.search(arguments, result.err), result.err
-    # No store has a limit beyond 10 s; HBase's operations, whose limits add up to 20 min, are stopped 2 s later.
+    # No store has a time limit beyond 10 s. HBase's client may exceed its limit; its operations are interrupted 2 s
+    # after the limit.
     gone = [metric for metric in result.metrics() if metric.endswith("-FAILED")]
     assert max(result.value(metric, "MaxLatency(us)") for metric in gone) < 25e6
     # The remainder of the run was spent on requests, not on spinning.
@@ -210,7 +211,7 @@ def count_failures(events: list[Event]) -> int:
 def run_through_pause(
     store_server: Served, engine: Engine, running: list[subprocess.Popen[str]], timeout_ms: int
 ) -> tuple[CommandResult, float]:
-    """A run with a paused server, and the run's slowest operation, µs."""
+    """Pauses the server during a run; returns the result and the maximum latency of the run, µs."""
     store_server.load(engine)
     process = engine.start(*store_server.run(8, f"{store_server.store.timeout}={timeout_ms}"))
     running.append(process)

@@ -138,7 +138,7 @@ def test_fresh_recreates_the_table_of_the_binding(single_node: RunningSystem) ->
         assert {row["column_name"] for row in cql.run_query(COLUMNS)} == {"y_id", "field0", "field1"}
         (keyspace,) = cql.run_query("SELECT durable_writes FROM system_schema.keyspaces WHERE keyspace_name = 'ycsb'")
         assert keyspace["durable_writes"] is False
-    # Dropped tables would otherwise fill the disk.
+    # Snapshots of dropped tables would fill the disk.
     assert not list((single_node.place.data / "cassandra-1").rglob("snapshots"))
 
 

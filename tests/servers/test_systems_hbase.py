@@ -27,7 +27,7 @@ SMALL = {"heap": "512m"}
 
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directories of write-ahead logs."""
+    """The directory for write-ahead logs, whose name contains a space."""
     return tmp_path_factory.mktemp("fast storage")
 
 
@@ -108,7 +108,7 @@ def test_what_hbase_refuses_is_reported(standalone: RunningSystem) -> None:
 
 
 def test_any_client_finds_it_by_the_class_path(standalone: RunningSystem) -> None:
-    """Uses HBase's class that prints its configuration."""
+    """Uses the class of HBase that prints the client's configuration."""
     class_path = systems(standalone.place.root.parent, "hbase", "class-path").stdout.strip()
     argv = ["java", "-cp", class_path, "org.apache.hadoop.hbase.HBaseConfiguration"]
     printed = subprocess.run(argv, capture_output=True, text=True, check=True).stdout

@@ -87,7 +87,7 @@ def write(running: RunningSystem, path: str, body: bytes) -> dict[str, Any]:
 
 
 def blocks(storage: Path) -> list[str]:
-    """The data nodes with a copy, for each block."""
+    """The data node of each copy of a block, sorted by name."""
     return sorted(path.relative_to(storage).parts[1] for path in storage.rglob("blk_*") if path.suffix != ".meta")
 
 
@@ -126,7 +126,8 @@ def test_killed_data_node_is_detected_and_restarted(hdfs: RunningSystem) -> None
     while hdfs.read_figures()["data_nodes.live"] != 2:
         assert time.monotonic() < until
         time.sleep(0.5)
-    # The name node counts by the last heartbeat, and redirects clients after its next check has detected the failure.
+    # The name node counts data nodes by their last heartbeat, and redirects clients after its next check has detected
+    # the failure.
     assert write(hdfs, "/while-one-is-dead", b"x" * 1000)["length"] == 1000
     hdfs.up(3, hdfs.plan.settings)
     assert states(hdfs) == dict.fromkeys(SERVERS, ServerState.UP)

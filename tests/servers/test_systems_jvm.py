@@ -45,7 +45,7 @@ def ran(command: list[str]) -> str:
 def test_java_agrees_with_its_log(tmp_path: Path, collector: str) -> None:
     source = tmp_path / "Probe.java"
     source.write_text(PROBE)
-    # A colon ends a file's name in -Xlog unless it is quoted.
+    # In -Xlog, a colon ends a file name unless the name is quoted.
     log = tmp_path / "a:b" / "gc.log"
     log.parent.mkdir()
     options, properties = [f"-XX:+Use{collector}GC"], {"greeting": "hello there"}

@@ -371,7 +371,7 @@ def test_nothing_is_left_after_a_crash() -> None:
 
 
 def segments_of(pid: int) -> int:
-    """The shared memory created by a process."""
+    """The number of shared memory segments that a process created."""
     rows = [line.split() for line in SHARED_MEMORY.read_text().splitlines()]
     return sum(row[rows[0].index("cpid")] == str(pid) for row in rows[1:])
 

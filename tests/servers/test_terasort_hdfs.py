@@ -34,7 +34,7 @@ def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSystem]:
 
 
 class Hadoop:
-    """Hadoop's examples, in this machine's JVM."""
+    """Hadoop's examples, run in a JVM on this machine."""
 
     def __init__(self, running: RunningSystem, home: Path) -> None:
         names = (

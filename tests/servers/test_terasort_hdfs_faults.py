@@ -26,7 +26,7 @@ DIES = "data-node-2"
 
 @pytest.fixture(scope="module")
 def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSystem]:
-    """Three data nodes with blocks of a megabyte, whose failures are detected within seconds."""
+    """Three data nodes, whose failures are detected within seconds, with blocks of a megabyte."""
     running = RunningSystem("hdfs", tmp_path_factory.mktemp("systems"))
     soon = {"dfs.namenode.heartbeat.recheck-interval": "1000", "dfs.heartbeat.interval": "1"}
     storage = {"data.dir": str(tmp_path_factory.mktemp("storage")), "replication": "2", "blocksize": "1m"}

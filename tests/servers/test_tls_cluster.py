@@ -22,7 +22,7 @@ PATIENT_S = 60.0
 HOSTS = ("127.0.0.1", "127.0.0.2", "127.0.0.3")
 NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
 LATE = "20490101000000Z"
-# The engine's own certificates cannot have expired.
+# A CA that can also issue expired certificates, unlike the lab's.
 CONFIGURATION = """
 [ca]
 default_ca = own

@@ -45,7 +45,7 @@
     }
   });
 
-  // Letters on their background, by WCAG 2.2: 4.5 : 1, or 3 : 1 for large text.
+  // The minimum contrast of text and background by WCAG 2.2 is 4.5 : 1, or 3 : 1 for large text.
   const parts = (colour) => (colour.match(/[\d.]+/g) ?? [0, 0, 0, 0]).map(Number);
   const light = (colour) => {
     const [red, green, blue] = parts(colour).map((part) => (part / 255 <= 0.04045 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4));

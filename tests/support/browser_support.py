@@ -18,7 +18,7 @@ POLL_MS = 50
 
 
 def find() -> str | None:
-    """The path of Chromium, or None."""
+    """The path of Chromium, or None if Chromium is not installed."""
     return next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
@@ -41,7 +41,7 @@ class Browser:
         self._playwright.stop()
 
     def open(self, file: Path | str, width: int, height: int, *, dark: bool = False, touch: bool = False) -> None:
-        """Opens one of Loadstone's pages or an address, and waits until its charts are drawn."""
+        """Opens a page from a file or an address, and waits until the page's charts are drawn."""
         self.page.close()
         size = {"width": width, "height": height}
         self.page = self._browser.new_page(viewport=size, is_mobile=touch)  # type: ignore[arg-type]
@@ -68,7 +68,7 @@ class Browser:
 
     def wait(self, expression: str) -> None:
         """Waits until an expression is true in the page."""
-        # Playwright's own waiting evaluates code in the page; a policy without eval forbids it.
+        # Playwright's wait functions evaluate code in the page, which a policy without eval forbids.
         until = time.monotonic() + SECONDS
         while time.monotonic() < until:
             # During a navigation the page has no context.
@@ -83,7 +83,7 @@ class Browser:
         return self.page.evaluate(expression)
 
     def requests(self) -> list[str]:
-        """The page's requests, without the page itself and embedded data."""
+        """The addresses that the page requested, without files and embedded data."""
         return self._requests
 
     def complaints(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Cassandra's `nodetool`, for data that CQL does not have: `nodetool status`, `compactionstats`, `flush`."""
+"""Cassandra's `nodetool`, for data and operations that CQL lacks: `status`, `compactionstats`, `flush`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from loadstone.systems.cassandra.node import fetch_jars, module_options, port_se
 
 
 def nodetool(place: Place, plan: SystemPlan, node: int, *arguments: str, within_s: float = 120.0) -> str:
-    """The output of a nodetool command on a running node. Raises SystemsError if it fails or exceeds its time limit."""
+    """The output of a nodetool command on a running node. Raises SystemsError if the command fails or times out."""
     home = place.data / server_name(node)
     # nodetool writes its history below the home directory, and reads the node's configuration.
     directory = home / "nodetool"

@@ -1,7 +1,7 @@
 """Runs commands of `loadstone`, each in a fork of a process that has imported the lab.
 
 A test file runs dozens of commands, and imports take most of a short command's processor time. Here each worker of
-pytest imports once. `LOADSTONE_FORK=0` starts an interpreter for each command instead.
+pytest imports the lab once. `LOADSTONE_FORK=0` starts an interpreter for each command instead.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from typing import Any
 
 ENABLED = os.environ.get("LOADSTONE_FORK") != "0"
 LOADSTONE = (sys.executable, "-c", "import sys; from loadstone.cli import main; sys.exit(main())")
-# The largest request contains an environment.
+# The maximum size of a request, which contains the command's environment variables.
 REQUEST_BYTES = 100_000
 # A child must not inherit threads: OpenBLAS would start some with NumPy.
 SINGLE_THREADED = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-# The terminal library is imported on demand.
+# Packages that a command does not import, or imports on demand.
 OMITTED = ("__main__", "api", "live", "ray")
 LIBRARIES = ("altair", "numpy", "pyarrow", "pydantic", "rich.console", "scipy.stats", "vl_convert", "yaml")
 
@@ -49,7 +49,7 @@ def run_command(
     """Runs `loadstone …` to its end, without input. Raises subprocess.TimeoutExpired after `timeout` seconds."""
     line = [str(argument) for argument in arguments]
     request = json.dumps({"arguments": line, "cwd": str(cwd or Path.cwd()), "env": dict(env)}).encode()
-    # The server's imports take as long as some commands, so a single test runs without the server.
+    # The server's imports take as long as some commands, so a worker's first three commands run without it.
     if prefix or not ENABLED or len(request) > REQUEST_BYTES or next(COMMANDS) < 3:
         return subprocess.run(
             [*prefix, *LOADSTONE, *line],
@@ -107,7 +107,7 @@ def import_lab() -> None:
 
 
 def bundle_program() -> str:
-    """Bundles the JavaScript of a report, which takes a third of the time for a report.
+    """Returns the bundled JavaScript of a report. Bundling takes a third of the time that a report takes.
 
     A separate process bundles it, because the threads of vl-convert would not survive a fork.
     """
@@ -127,7 +127,7 @@ def bundle_program() -> str:
 
 
 def serve(connection: socket.socket) -> dict[str, Any] | None:
-    """Forks a process for each request. Returns the request in the new process, and None at the end."""
+    """Forks a process for each request. Returns the request in each child, and None when the connection closes."""
     children: dict[int, tuple[int, socket.socket]] = {}
     while True:
         readable, _, _ = select.select([connection.fileno(), *children], [], [])
@@ -168,7 +168,7 @@ def main() -> int:
     import_lab()
     program = bundle_program()
     setattr(importlib.import_module("loadstone.report.html"), "program", lambda: program)  # noqa: B010
-    # A collection in a child would copy its parent's pages.
+    # A garbage collection in a child would copy memory pages that the child shares with this process.
     gc.collect()
     gc.freeze()
     request = serve(connection)

@@ -24,7 +24,7 @@ class DfsioResult:
     err: str
 
     def engine_figure(self, name: str) -> str:
-        """The figure of the one line of Loadstone's part of the report that begins with `name`."""
+        """The figure in the only line of the output that begins with `name`."""
         (value,) = [line.partition(": ")[2] for line in self.out.splitlines() if line.strip().startswith(name)]
         return value
 

@@ -46,22 +46,22 @@ def step(first: float, last: float, at: float = 0.5) -> Level:
 
 
 def hump(level: float, first: float, last: float) -> Level:
-    """A different level in one part of the window."""
+    """The level `level` in one part of the window; the steady level elsewhere."""
     return lambda share: level if first <= share < last else 1.0
 
 
 def always(**sides: Level) -> Levels:
-    """The same shape in all repeats of a system."""
+    """For each named system, the same shape in all repeats."""
     return lambda system, _: sides.get(system, steady)
 
 
 def sometimes(system: str, level: Level, *blocks: int) -> Levels:
-    """A shape in some repeats of a system."""
+    """A shape in the named blocks of one system; all other trials are steady."""
     return lambda result, block: level if result == system and block in blocks else steady
 
 
 def alternating(factor: float, *systems: str) -> Levels:
-    """The level rises by the factor halfway in one repeat and drops by it in the next; the mean is constant."""
+    """Halfway, the level rises by the factor in one repeat and drops by it in the next; the mean is constant."""
     up = 2 * factor / (1 + factor)
 
     def levels(system: str, block: int) -> Level:
@@ -90,7 +90,7 @@ def mean(level: Level) -> float:
 def simulate_drift(
     rates: Mapping[str, float], levels: Levels, repeats: int = 6, noise: float = 0.002, **fields: object
 ) -> ResultSet:
-    """Closed loops whose throughput follows the level, and latencies its reciprocal; figures are window means."""
+    """Closed loops: throughput follows the level, and latencies follow its reciprocal. Figures are window means."""
 
     def make(system: str, block: int, rate: float) -> TrialResult:
         return trial(system, block, rate * mean(levels(system, block)))
@@ -112,8 +112,8 @@ def simulate_drift_at_rate(
 ) -> ResultSet:
     """1,000 op/s on both sides; the latencies, with these means in ms, follow the level.
 
-    A percentile of the window is a percentile of the mixture. For distributions of equal shape, the tail
-    follows the level that a tenth of the seconds reach.
+    A percentile of the window is a percentile of all seconds' latencies together. For distributions of equal shape,
+    the tail follows the level that a tenth of the seconds reach.
     """
 
     def make(system: str, block: int, factor: float) -> TrialResult:

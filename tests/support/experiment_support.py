@@ -12,7 +12,7 @@ from loadstone.experiment.file import ExperimentError, Loaded, load_experiment
 ROOT = Path(__file__).parents[2]
 WORKLOADS = ROOT / "workloads"
 PAGE = (ROOT / "docs/reference/experiment-file.md").read_text()
-# The examples of the reference page; the second has most keys.
+# The examples of the reference page; the second contains most of the keys.
 EXAMPLES = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 FIXTURES = ROOT / "tests/fixtures/experiments"
 # If this variable is set, snapshots are written instead of compared: review the changes before you commit them.

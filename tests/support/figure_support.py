@@ -48,7 +48,7 @@ BOUND_TEXTS = {
     "unanswered": "unanswered ",
 }
 CHARTS = {"throughput": "throughput", "scaling": "", "headline": "", "device": "", "percentiles": "", "opening": ""}
-# A ratio as a number or as a difference, and its interval alone in a cell or in brackets.
+# A ratio as a factor or as a percentage, and the interval of a ratio, alone in a cell or in brackets.
 RATIO = re.compile(r"(?P<number>\d[\d,.]*(?:e[+-]?\d+)?)(?P<unit>×| % lower)")
 RATIO_INTERVAL = re.compile(r"(?:^|\()(?P<low>[\d.,]+) ?– ?(?P<high>[\d.,]+)(?P<unit> %|×)?(?:$|\)|, )")
 # A figure with a unit in a sentence.
@@ -75,7 +75,7 @@ class HtmlTable:
     section: str
     title: str
     heads: list[str] = field(default_factory=list)
-    # The title of the row's group, its cells, and the small notes in the cells.
+    # For each row: the title of its group, the text of each cell, and the small note in each cell.
     rows: list[tuple[str, list[str], list[str]]] = field(default_factory=list)
 
 
@@ -332,7 +332,7 @@ def ratio_figures(judgement: Judgement) -> Iterator[tuple[str, str, Place]]:
 
 
 def find_unsupported(judgement: Judgement) -> list[str]:
-    """Figures with a unit in the answer that no table or chart has."""
+    """Figures with a unit that the answer states but no table or chart shows."""
     places = [place.text for every in collect_figures(judgement).values() for place in every]
     known = [text for text in places if " – " not in text]
     for text in places:

@@ -25,7 +25,7 @@ from loadstone.fleet.transport import Host, Reply
 
 
 def name_hosts(count: int, roles: Sequence[str] = ()) -> list[Host]:
-    """Hosts `host0`, `host1` and so on, each with an address of this machine and a label `role`."""
+    """Hosts `host0`, `host1` and so on, each with a loopback address, and with a label `role` if `roles` are set."""
     labels = [{"role": role} for role in roles] or [{}] * count
     return [Host(f"host{number}", str(number), f"127.0.0.{number + 1}", labels[number]) for number in range(count)]
 
@@ -88,7 +88,7 @@ class SimulatedClock(HostClock):
 class ScriptedHost:
     """The behaviour of one agent."""
 
-    # Half the round-trip time, added in each direction, s.
+    # The network delay in each direction, s.
     there: float = 0.001
     back: float = 0.001
     offset: float = 0.0

@@ -1,7 +1,7 @@
 """An echo server with a process per client, like PostgreSQL: `python forking_server.py PORT [FILE]`.
 
-It also writes received bytes to FILE, through to the device. For a client that sends `work` first, the process uses a
-second of processor time.
+It also appends received bytes to FILE, and syncs the file to the device. For a client that sends `work` first, the
+process uses a second of processor time.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ OWN = [path for path in FIXTURES.iterdir() if ".facts." not in path.name and pat
 OUTPUTS = sorted([*OWN, *(YCSB / name for name in ("run_a.out", "run_f.out", "json.txt", "hdr_READ.hdr"))])
 # Neither a table nor a histogram log has an end mark: a missing row cannot be detected.
 ENDLESS = {"csv", "hlog"}
-# go-ycsb without TOTAL or intervals, and YCSB's report of an operation whose parts make up the total.
-# cassandra-stress 2.1 has no total of its rows.
+# Outputs whose truncation cannot be detected: go-ycsb without TOTAL or intervals, YCSB with read-modify-writes (the
+# parts alone make up the total), and cassandra-stress 2.1, which prints no total of its rows.
 WITHOUT_END = {"go-ycsb-runs.md", "go-ycsb-table.txt", "run_f.out", "cassandra-stress-2.1.txt"}
 JSON_FORMATS = {"ycsb-json", "fio", "latte", "hyperfine"}
 for_every_output = pytest.mark.parametrize("path", OUTPUTS, ids=lambda path: path.name)

@@ -14,12 +14,12 @@ NOTE, UNCHECKED, SUSPECT, INVALID = Severity.NOTE, Severity.UNCHECKED, Severity.
 
 
 def clients(trial: TrialResult) -> TrialResult:
-    """Gives lmdb twice as many clients."""
+    """Gives rocksdb ten clients and lmdb twenty."""
     return replace(trial, clients=10 if trial.config["system"] == "rocksdb" else 20)
 
 
 def also_by_clients(trial: TrialResult) -> TrialResult:
-    """Compares the variants by system and number of clients; lmdb has twice as many clients."""
+    """Compares the variants by system and number of clients; lmdb has twice as many clients as rocksdb."""
     changed = clients(trial)
     return replace(changed, config={"system,clients": f"{trial.config['system']},{changed.clients}"})
 
@@ -44,7 +44,7 @@ def use_bytes(trial: TrialResult) -> TrialResult:
 
 
 def vary_setting(dimension: str, *names: str) -> ResultSet:
-    """Trials compared by this dimension, which is also the value of the requested settings `names`."""
+    """Trials compared by this dimension, whose value is also the value of the requested settings `names`."""
 
     def change(trial: TrialResult) -> TrialResult:
         value = trial.config["system"]
@@ -59,7 +59,7 @@ def later(**known: Any) -> Change:
 
 
 def single_variant(change: Change) -> ResultSet:
-    """One variant."""
+    """The trials of rocksdb only: a single variant."""
     whole = experiment(change)
     return replace(whole, trials=[trial for trial in whole.trials if trial.config["system"] == "rocksdb"])
 

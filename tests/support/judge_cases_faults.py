@@ -22,7 +22,7 @@ KILL = FaultRecord(
 COMMANDED = replace(KILL, facts={"verified_by": "command"})
 UNAFFECTED = set_figures(deadline=1e8, during__failed=0, during__late=0, during__unanswered=0)
 TWIN = FaultRecord("none", (), 40 * SECOND, 60 * SECOND)
-# A pause of one of three nodes for 20 s; the store recovered 12 s after the lift.
+# The figures of a fault that lasted for 20 s; the store recovered 12 s after the lift.
 FIGURES: Mapping[str, float] = MappingProxyType(
     {
         "outage": 8e9,

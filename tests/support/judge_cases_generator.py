@@ -12,7 +12,7 @@ NOTE, INVALID = Severity.NOTE, Severity.INVALID
 
 
 def disturb_probe(trial: TrialResult) -> TrialResult:
-    """A probe of the driver that took five times as long in the first repeat."""
+    """A probe of the driver that took 5.5 times as long in the first repeat."""
     return set_figures(driver=1.1e6)(trial) if trial.repeat == 1 else trial
 
 

@@ -38,7 +38,7 @@ def count_by_statuses(trial: TrialResult) -> TrialResult:
 
 
 def responding(first: float, last: float, *, sway: float = 0.0, loop: bool = True, seconds: float = 1.0) -> ResultSet:
-    """Thirty intervals; the median response, ns, goes from `first` to `last`, plus and minus the share `sway`."""
+    """Thirty intervals whose median response time, ns, goes from `first` to `last`, alternately ± the share `sway`."""
     line = [first + (last - first) * at / 29 for at in range(30)]
     p50 = tuple(latency * (1 + sway * (-1) ** at) for at, latency in enumerate(line))
     series = replace(make_series(STEADY, length=seconds), p50_ns=p50, p99_ns=(300 * MS,) * 30)

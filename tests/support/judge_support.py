@@ -15,7 +15,7 @@ from loadstone.results.trial_result import Series, TrialResult
 from loadstone.results.value import Value, metric_statistic
 
 REPEATS = 6
-# The number of checks of trials without faults.
+# The number of checks that apply to trials without faults.
 CHECKS = len(DEFAULTS) - len((*FAULTS, *LOSS))
 OPERATIONS = 100_000
 UNITS = {"throughput": "op/s", "bandwidth": "B/s", "mean": "ns", "min": "ns", "max": "ns", "runtime": "ns"}
@@ -135,12 +135,12 @@ def experiment(
     change: Change | None = None, repeats: int = REPEATS, rates: tuple[float, ...] = STEADY, **fields: Any
 ) -> ResultSet:
     """Two interleaved systems, lmdb a third faster, with a change to each trial and with `fields` of the ResultSet."""
+    # At four thirds of the throughput, the mean latency is three quarters.
     trials = [
         sound(system, repeat, factor)
         for repeat in range(1, repeats + 1)
         for system, factor in (("rocksdb", 1.0), ("lmdb", 4 / 3))
     ]
-    # Three quarters of the latency at four thirds of the throughput.
     changed = [trial if change is None else change(trial) for trial in trials]
     course_of_all = make_series(rates)
     results = ResultSet("crafted", changed, interleaved=True, series=lambda _: course_of_all)

@@ -16,7 +16,7 @@ ROCKSDB = MAVEN / "org/rocksdb/rocksdbjni/10.10.1/rocksdbjni-10.10.1-linux64.jar
 
 
 def compile_binding(name: str, directory: Path, *jars: Path) -> Path:
-    """The directory with a binding's class."""
+    """Compiles a binding into `directory`, and returns this directory."""
     for jar in (CORE, *jars):
         if not jar.is_file():
             pytest.fail(f"no {jar}: run `make`")

@@ -1,4 +1,4 @@
-"""Kills a command just before its n-th system call among some names, so that any call can be its last.
+"""Kills a command just before the n-th of its system calls with certain names, so that any call can be the last.
 
 A separate program: `python killed_at.py N NAMES COMMAND…`. It traces all threads of the command with ptrace(2) and
 counts their calls together. It prints the count, and exits with the status of the command, or 137 if it killed the

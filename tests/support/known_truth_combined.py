@@ -49,7 +49,7 @@ RF_1, RF_3 = facts(replication=1, replication_acknowledged=1), facts(replication
 
 
 def print_digits(p99_ms: Mapping[str, float], digit_ms: float) -> ResultSet:
-    """Results of a tool that prints its p99 with few digits; the true values have 1 % noise."""
+    """Results of a tool that prints the p99 with few digits; the true values have 1 % noise."""
 
     def round_result(trial: TrialResult) -> TrialResult:
         system = str(trial.config["system"])
@@ -95,7 +95,7 @@ def mixes(reads: Mapping[str, float]) -> ResultSet:
 
 
 def change_unit(trial: TrialResult) -> TrialResult:
-    """A figure outside the question, in ms on one side and in ns on the other."""
+    """Converts a figure outside the question from ns to ms."""
     settle = trial.values["load.settle"]
     return replace(trial, values={**trial.values, "load.settle": replace(settle, value=settle.value / MS, unit="ms")})
 

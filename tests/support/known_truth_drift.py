@@ -93,7 +93,7 @@ def short(levels: Levels, intervals: int, last: float = 1.0) -> ResultSet:
 
 
 def simulate_rates(repeats: int, lmdb: float, rates: Callable[[str, int], list[float]]) -> ResultSet:
-    """Simulates windows from the rate of each second; `lmdb` multiplies the rates of that system."""
+    """Simulates windows from the relative rate of each second; `lmdb` multiplies the rates of the system lmdb."""
     trials: list[TrialResult] = []
     series_by_trial: dict[str, Series] = {}
     for block in range(1, repeats + 1):
@@ -111,7 +111,7 @@ def simulate_rates(repeats: int, lmdb: float, rates: Callable[[str, int], list[f
 
 
 def noisy_drift_with_jumps() -> ResultSet:
-    """Equal at the end; lmdb drops by 10 % in ten noisy windows, and doubles its speed in two."""
+    """In ten noisy windows, lmdb falls from 1.1 times rocksdb's speed to an equal speed; in two, its speed doubles."""
     random = Random(3)
 
     def rates(system: str, block: int) -> list[float]:
@@ -124,7 +124,7 @@ def noisy_drift_with_jumps() -> ResultSet:
 
 
 def single_jump(repeats: int) -> ResultSet:
-    """Equal at the end; lmdb drops by 4.5 % in all windows but one, in which it jumps."""
+    """lmdb falls from 1.045 times rocksdb's speed to an equal speed; in one window its speed rises by 30 % instead."""
     levels = first_of(sometimes("lmdb", step(1.0, 1.3), 4), always(lmdb=line(1.045, 1.0)))
     return simulate_drift(FLAT, levels, repeats, question=THROUGHPUT)
 
@@ -245,7 +245,7 @@ DRIFTING = [
         noisy_drift_with_jumps,
         (unsure(), SUSPECT),
     ),
-    # The same part of all windows.
+    # A different level in the same part of all windows.
     Case(
         "equal after a first tenth of every window, in which lmdb has half its speed",
         lambda: simulate_drift(FLAT, always(lmdb=hump(0.5, 0.0, 0.1)), question=THROUGHPUT),

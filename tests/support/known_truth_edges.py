@@ -53,14 +53,14 @@ LATENCIES = tuple(f"{kind}.{name}" for kind in ("read", "all") for name in ("p99
 
 
 def noisy_tail(**question: object) -> ResultSet:
-    """lmdb is a third faster, with a tail that varies by 15 % between repeats."""
+    """lmdb is a third faster than rocksdb, with a tail that varies by 15 % between repeats."""
     factors = typical(6, 0.15, "tail")
     noisy = change_system("lmdb", lambda result: scale_metrics(LATENCIES, factors[result.repeat - 1])(result))
     return simulate_results(change=noisy, question=asking(at_most=6, **question))
 
 
 def record_attempts(**attempts: tuple[tuple[str, float], ...]) -> ResultSet:
-    """A folder in which some trials have earlier attempts; each has an end and a multiple of the trial's speed."""
+    """A folder in which some trials have earlier attempts, each with an end and a multiple of the trial's speed."""
     results = simulate_results(TWICE, 7, question=THROUGHPUT)
     with tempfile.TemporaryDirectory() as place:
         folder = Folder.create_folder(Path(place) / "run", "run", results.question, interleaved=True)
@@ -79,7 +79,7 @@ def record_attempts(**attempts: tuple[tuple[str, float], ...]) -> ResultSet:
 
 
 def bounds_in_a_table() -> ResultSet:
-    """One of six p99 values is a lower bound; the throughput is exact."""
+    """One of lmdb's six p99 values is a lower bound; the throughput is exact."""
     rows = []
     for n in range(1, 7):
         bound = "at_least" if n == 4 else ""
@@ -113,7 +113,7 @@ def failing_tools(slow: ResultSet, fast: ResultSet, metric: str = P99) -> Result
 
 
 def vary_wal(rates: Mapping[tuple[str, str], float], blocks: Mapping[tuple[str, str], Iterable[int]]) -> ResultSet:
-    """Systems with the log synced or not, each combination in its `blocks`; the setting `wal` is the durability."""
+    """Systems with and without a synced log, each combination in its `blocks` or in all; `wal` is the durability."""
     results = []
     for (system, wal), rate in rates.items():
         for result in simulate_results({system: rate}, 8).trials:
@@ -190,7 +190,7 @@ def run_at_rate(rate: int) -> Callable[[str, int, float], TrialResult]:
 
 
 def add_pilot(results: ResultSet) -> ResultSet:
-    """Adds a pilot block in which the warm-up exceeds the limit."""
+    """Adds a pilot block that requires a longer warm-up than the limit allows."""
     group = {"trials": ["pilot-lmdb"], "steady_seconds": {"pilot-lmdb": 60.0}, "warmup_seconds": 120.0}
     pilot = {"warmup_seconds": 90.0, "cap_seconds": 90.0, "capped": True, "trial_seconds": 150.0, "groups": [group]}
     return replace(results, pilot=pilot, pilots=pilots(results))
@@ -285,7 +285,7 @@ EDGES = [
     Case(
         "cassandra-stress, two percent of one side's operations failed, which the file allows: there is no p99",
         lambda: failing_tools(stress("rocksdb", 1495, 167.9, 0), stress("lmdb", 1495, 84.0, 4000)),
-        # That run used one of its two minutes for warm-up.
+        # The logged run used one of its two minutes for warm-up.
         (expect_bound(), SUSPECT),
         metric=P99,
     ),

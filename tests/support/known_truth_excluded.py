@@ -83,7 +83,7 @@ def stolen_and_unsteady(repeats: int, slow: tuple[int, ...], quick: tuple[int, .
 
 
 def slow_starts_of_a_sweep(levels: Callable[[int, int], Level], rates: Mapping[int, float]) -> ResultSet:
-    """A sweep whose points have separate time series; the rates are the steady rates."""
+    """A sweep whose points have separate time series; `rates` are the steady rates."""
     plain = sweep(rates)
     results = []
     for trial in plain.trials:
@@ -106,7 +106,7 @@ def slow_starts_of_a_sweep(levels: Callable[[int, int], Level], rates: Mapping[i
 
 
 def two_of_two(change: Change) -> ResultSet:
-    """Two workloads; a change affects only lmdb's trials of the write workload."""
+    """Two workloads; the change affects only the write workload, in which the throughput of lmdb drops."""
     results = two_workloads()
     return collect_results(
         [change(trial) if trial.config["workload"] == "writes" else trial for trial in results.trials],

@@ -1,4 +1,4 @@
-"""The verdict of an honest judge on an experiment, and whether the judge agrees.
+"""The judgement that an honest judge would return on an experiment, and whether Loadstone's judge agrees.
 
 The expectations follow from the design and the documentation (docs/checks, docs/concepts, docs/guides), not from the
 judge's code.
@@ -81,7 +81,7 @@ class Judged:
 
     @cached_property
     def text(self) -> str:
-        """The full text for users: the answer, the messages, the terminal's tables and the report."""
+        """The text for users: the answer, the messages, the JSON output, the terminal's tables, the Markdown report."""
         console = Console(file=io.StringIO(), width=400, highlight=False)
         projected = project_results(self.results, Projection())
         tables.show(console, judge_results(projected.results), projected)
@@ -107,7 +107,7 @@ class Expectation:
 
     text: str
     holds: Callable[[Judged], bool]
-    # The parts of the judgement that it concerns: `claim`, `verdict` (of the comparison), `curve`, `whole`
+    # The parts of the judgement that the expectation concerns: `claim`, `verdict` (of the comparison), `curve`, `whole`
     # (experiment).
     about: tuple[str, ...] = ()
 
@@ -275,7 +275,7 @@ def expect_refusal(*former: str) -> Expectation:
 
 
 def absent() -> Expectation:
-    """Expects that there is no such comparison; the verdict of the experiment then counts."""
+    """Expects that the comparison does not exist; the verdict of the experiment then counts."""
     return Expectation("no comparison", lambda judged: judged.comparison is None, ("curve",))
 
 

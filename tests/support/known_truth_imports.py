@@ -34,7 +34,7 @@ P99 = "read.p99"
 
 @dataclass(frozen=True)
 class Ycsb:
-    """YCSB's report of one run of reads for a minute, in op/s, µs and operations."""
+    """YCSB's report of one run of reads for a minute."""
 
     throughput: float
     mean_us: float
@@ -45,7 +45,7 @@ class Ycsb:
     updates: float = 0.0
     # Latencies from the due time, if YCSB ran with measurement.interval=both.
     intended_p99_us: float | None = None
-    # The measurement type `histogram` has a line for each millisecond.
+    # With the measurement type `histogram`, the number of reads for each millisecond of latency.
     milliseconds: tuple[int, ...] = ()
 
     def text(self) -> str:
@@ -86,7 +86,7 @@ class Ycsb:
         ]
 
     def read_off(self, latency_us: float) -> int:
-        """A latency as the log prints it; the measurement type `histogram` has whole milliseconds."""
+        """A latency in µs, as the log prints it; with the measurement type `histogram`, in whole milliseconds."""
         return int(latency_us) // 1000 * 1000 if self.milliseconds else round(latency_us)
 
 

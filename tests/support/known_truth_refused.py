@@ -50,7 +50,7 @@ BOTH = asking(metrics=("throughput", P99))
 
 
 def make_overload(capacity: float, due: float = 1000.0) -> Make:
-    """A rate above capacity: overdue operations wait, and few of them complete in 5 further seconds."""
+    """A rate above capacity: operations queue, and the queue is cut off 5 s after the end of the window."""
 
     def make(system: str, block: int, rate: float) -> TrialResult:
         done = capacity * rate / 1000

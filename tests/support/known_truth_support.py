@@ -129,7 +129,7 @@ Shape = Callable[[int], float]
 def make_series(
     of: TrialResult, rates: Shape = lambda _: 1.0, latencies: Shape = lambda _: 1.0, seconds: int = 60
 ) -> Series:
-    """A trial's minute in seconds, with 1 % noise; the shapes multiply throughput and latencies."""
+    """A trial's time series with one point a second and 1 % noise; the shapes multiply throughput and latencies."""
     jitter = typical(seconds, 0.01, ("series", of.trial))
     throughput = [of.values["throughput"].value * rates(at) * jitter[at] for at in range(seconds)]
     p50, p99 = (
@@ -222,7 +222,7 @@ def scale_metrics(metrics: Iterable[str], factor: float) -> Change:
 
 
 def faster(factor: float) -> Change:
-    """The trial at another speed, with all consequences."""
+    """A new trial of the same system and block, with the speed multiplied by `factor`."""
     return lambda result: trial(str(result.config["system"]), result.repeat, result.values["throughput"].value * factor)
 
 
@@ -245,7 +245,7 @@ def fail_share(share: float) -> Change:
 
 
 def parts(count: int) -> tuple[str, ...]:
-    """Names of figures without a known direction: smaller is better."""
+    """Names of figures without a stated direction; the judge assumes that smaller is better."""
     return tuple(f"engine.part{number:02}" for number in range(count))
 
 

@@ -53,12 +53,12 @@ N_IT_WOULD_TAKE = r"n ?[≥=>]+ ?[1-9]\d+|[1-9]\d+ (repeats|blocks) (would|\(\d)
 
 
 def lucky_block() -> ResultSet:
-    """Two equal stores; in one of six blocks lmdb was three times as fast."""
+    """Two equal stores; in one of six blocks the second was three times as fast."""
     return simulate_results(FLAT, noise=0.02, change=change_system("second", faster(3.0), 4))
 
 
 def narrow_at_one_look() -> ResultSet:
-    """Repeats stop when the interval is 5 % wide at two consecutive evaluations; this happens only at the last of nine.
+    """Repeats should stop when two consecutive intervals are at most 5 % wide; here, only the last of nine is.
 
     With eight repeats the interval runs from the minimum to the maximum, 11 %. With nine it runs from the second
     smallest to the second largest value, which are 4 % apart (docs/concepts/statistics.md).
@@ -118,7 +118,7 @@ def rank_figures(repeats: int) -> ResultSet:
 
 
 def exploratory(count: int) -> ResultSet:
-    """One of many figures is 10 % lower at 4 % noise: p = 0.002 for that figure alone."""
+    """One of many figures is 9 % lower on one side, at 4 % noise: p = 0.002 for this figure alone."""
     results = simulate_results(FLAT, noise=0.04, change=with_parts(count, noise=0.04))
     lower = change_system("second", scale_metrics(("engine.part07",), 1 / 1.1))
     trials = [lower(result) for result in results.trials]
@@ -164,7 +164,7 @@ def unsure_of_the_knee() -> Expectation:
 
 
 def peakless(judged: Judged) -> bool:
-    """Whether the answer names no number of clients as sufficient."""
+    """Whether the text for users states that there is no knee, or the answer does not mention a knee."""
     return "no knee" in judged.text or "knee" not in judged.judgement.answer
 
 

@@ -87,7 +87,7 @@ def rows(folder: Folder) -> list[dict[str, Any]]:
 
 
 def engines(home: Path) -> list[int]:
-    """Engines that run below `home`, by their command's working directory."""
+    """The process ids of engines whose working directory is `home`."""
     results = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

@@ -41,7 +41,7 @@ class Verdict:
 
     @property
     def sound(self) -> bool:
-        """No write is lost, and no value is foreign."""
+        """The checker proved enough writes, and no write is lost, phantom or corrupt."""
         fields = self.output["found"]
         assert fields["unsure"] == 0
         return self.is_proven and (self.err, fields["lost"], fields["phantom"], fields["corrupt"]) == ("", 0, 0, 0)
@@ -74,7 +74,7 @@ class Proof:
     closes: bool = True
 
     def load(self) -> None:
-        """Loads records whose values name their writes."""
+        """Loads records in which each value identifies the write that produced it."""
         result = self.engine(f"load {self.store} {WORK} versions=true -threads 4", *self.properties)
         assert result.returns("INSERT") == {"OK": RECORDS}
 
@@ -105,7 +105,7 @@ class Proof:
         server: str | None = None,
         table: Mapping[str, str] | None = None,
     ) -> Verdict:
-        """Loads, kills a server (or all) at a random instant, starts it again and reads back."""
+        """Loads, kills a server (or all) at a random instant, starts it again and reads the writes back."""
         system.recreate_table("usertable", table)
         self.load()
         line = self.line("operationcount=0", "maxexecutiontime=60")
@@ -157,12 +157,12 @@ class Liar:
 
     host: str
     port: int
-    # Indices of writes that it acknowledges and drops.
+    # Indices of writes that the relay acknowledges but drops.
     drops: Collection[int] = ()
     # Indices of inserts whose first attempt ends with an error, and whether the relay passes this attempt on.
     errors: Mapping[int, bool] = field(default_factory=dict)
     own_port: int = 0
-    # The key and the first field of each write that it received, by index, and the keys of inserts.
+    # The key and the first field of each write that the relay received, by index, and the keys of inserts.
     keys: dict[int, bytes] = field(default_factory=dict)
     fields: dict[int, bytes] = field(default_factory=dict)
     inserted: set[bytes] = field(default_factory=set)

@@ -77,7 +77,7 @@ def daily(days: tuple[int, ...], other: tuple[int, ...], ratio: float) -> Result
 
 
 def a_day_later(ratio: float) -> ResultSet:
-    """A folder declared as interleaved, in which all trials of one side ran a day later."""
+    """A folder declared as interleaved, in which all trials of one side ran a day after the other side's trials."""
 
     def begin(trial_of: TrialResult) -> int:
         return begin_in_blocks(trial_of) + (DAY_NS if trial_of.config["system"] == "lmdb" else 0)
@@ -172,7 +172,7 @@ def miss_point(trials: tuple[int, ...] = ()) -> ResultSet:
     return replace(results, trials=present)
 
 
-# The traps of the hand-written report on Cassandra at scale.
+# Traps from a hand-written report on Cassandra at scale.
 HYDRA = [
     Case(
         "a point of an hour against a point of five minutes",

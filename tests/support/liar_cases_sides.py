@@ -31,7 +31,7 @@ DIFFER = fires("sides-differ", "suspect", "invalid")
 
 
 def two_rates(first: float, second: float) -> ResultSet:
-    """The latencies at 20,000 op/s compared with latencies at 1,000 op/s, which are a tenth as long."""
+    """The latencies of two sides at these rates; the latencies of the second side are a ninth as long."""
 
     def make(system: str, block: int, factor: float) -> TrialResult:
         rate = first if system == "rocksdb" else second
@@ -74,7 +74,7 @@ def share_logs() -> ResultSet:
 
 
 def crash_repeats() -> ResultSet:
-    """Three of nine repeats of one side crashed, and their cells say NaN."""
+    """Three of nine repeats of one side crashed, and their cells contain NaN."""
     rows = []
     for n, (plain, tuned) in enumerate(zip(noise("a", 9), noise("b", 9), strict=True), 1):
         rows.append(f"plain,{n},10,throughput,op/s,{1000 * plain:.3f}")

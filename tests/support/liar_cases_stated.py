@@ -49,7 +49,7 @@ def simulate_pair() -> ResultSet:
 
 
 def rename_sides(by: str, first: Scalar, second: Scalar) -> ResultSet:
-    """The two systems as two values of another dimension."""
+    """Two systems, represented by two values of the dimension `by`."""
     results = simulate_pair()
     trials = [
         replace(trial, config={by: first if trial.config["system"] == "first" else second}) for trial in results.trials
@@ -58,7 +58,7 @@ def rename_sides(by: str, first: Scalar, second: Scalar) -> ResultSet:
 
 
 def sweep_without_baseline(load: int) -> ResultSet:
-    """The two systems at one and two clients; the baseline has no trials at one of these loads."""
+    """Two systems at one and at two clients; the baseline has no trials at `load` clients."""
     trials = [
         replace(trial, trial=f"{trial.trial}-{clients}", config={**trial.config, "clients": clients})
         for clients in (1, 2)
@@ -69,7 +69,7 @@ def sweep_without_baseline(load: int) -> ResultSet:
 
 
 def count_misses(**shares: float) -> ResultSet:
-    """The two systems, each with a share of reads that miss."""
+    """Two systems with these mean shares of reads that miss the cache."""
 
     def change(trial: TrialResult) -> TrialResult:
         share = shares[str(trial.config["system"])] * noise("misses", 8)[trial.repeat - 1]

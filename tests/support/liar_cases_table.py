@@ -63,14 +63,14 @@ def retry(count: int) -> Change:
 
 
 def above_limit(change: Change) -> Change:
-    """Applies a change to the loads above the answer of the search LIMITED."""
+    """Applies a change to the trials at loads above the answer of the search LIMITED."""
     return lambda trial_of: change(trial_of) if (trial_of.clients or 0) > 4 else trial_of
 
 
 def search_clients(
     outcomes: Mapping[int, Sequence[str]], repeats: int = 3, change: Change = lambda sample: sample
 ) -> ResultSet:
-    """A search over clients by the end of each repeat of a load: `ok`, `slow`, `exited`, `failed` or `retried`."""
+    """A search over clients; `outcomes` has the end of each repeat at a load: `ok`, `slow`, `exited` and so on."""
     results: list[TrialResult] = []
     for load, ends in outcomes.items():
         for repeat, end in enumerate(ends or ("ok",) * repeats, 1):

@@ -27,7 +27,7 @@ def pair_ycsb(plain: str, tuned: str, known: Mapping[str, Scalar] = MappingProxy
 
 
 def replace_in_ycsb(old: str, new: str, first: str = "", known: Mapping[str, Scalar] = KNOWN) -> ResultSet:
-    """Alternating logs of YCSB; a text differs in the second side's logs, and with `first` also in the first side's."""
+    """Alternating logs of YCSB; `old` becomes `new` in the second side's logs, and `first`, if set, in the first's."""
     slow, fast = ycsb(1000, "a"), ycsb(1300, "b")
     return logs(
         [text.replace(old, first or old) for text in slow], [text.replace(old, new) for text in fast], known=known
@@ -40,7 +40,7 @@ def pair_fio(plain: Mapping[str, object], tuned: Mapping[str, object]) -> Result
 
 
 def state_options() -> dict[str, Scalar]:
-    """Every option that a property file may contain."""
+    """Stated facts that include every option that a property file may contain."""
     return {**KNOWN, **dict.fromkeys(YCSB_OPTIONS, "stated")}
 
 
@@ -60,7 +60,7 @@ def time_command(slow: Change, fast: Change = lambda trial: trial) -> ResultSet:
 
 
 def slow_first(system: str, factor: float) -> Change:
-    """A longer first execution of one side."""
+    """Multiplies the time of one side's first execution by `factor`."""
     return lambda trial: (
         set_figures(throughput=trial.values["throughput"].value * factor)(trial)
         if trial.repeat == 1 and trial.config["system"] == system
@@ -69,7 +69,7 @@ def slow_first(system: str, factor: float) -> Change:
 
 
 def store_results() -> ResultSet:
-    """One side computes its figure once, and then prints the stored figure five times."""
+    """One side prints the same stored figure in five of six repeats."""
     rows = []
     for n, factor in enumerate(noise("stored"), 1):
         rows.append(f"plain,{n},10,throughput,op/s,{1000 * factor:.3f}")

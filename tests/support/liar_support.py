@@ -112,7 +112,7 @@ def fio(rate: float, seed: object, **options: object) -> list[str]:
 
 
 def dfsio(speed: float, seed: object, files: int) -> list[str]:
-    """Results of TestDFSIO's write, MB/s per task."""
+    """Results of TestDFSIO's write test at `speed`, MB/s per task."""
     return [
         "\n".join(
             [
@@ -193,7 +193,7 @@ def plant_difference(
     first: Mapping[str, Scalar] = NOTHING,
     known: Mapping[str, Scalar] = NOTHING,
 ) -> ResultSet:
-    """An A/A with a planted difference; `first` are facts of both sides, `known` replaces them on the second."""
+    """An A/A experiment with a planted difference; `first` are facts of both sides, `known` of the second side only."""
     texts = simulate_results({"first": 1000.0, "second": 1000.0 * ratio}, change=facts(**first))
 
     def alter(trial: TrialResult) -> TrialResult:

@@ -44,7 +44,7 @@ class Server:
         return reply.status, {name.lower(): value for name, value in reply.getheaders()}, text
 
     def events(self, path: str, number: int) -> Iterator[str]:
-        """The first server-sent events."""
+        """Yields the first `number` server-sent events."""
         connection = http.client.HTTPConnection(self.host, timeout=60)
         connection.request("GET", path, headers={"Cookie": self.cookie})
         reply = connection.getresponse()
@@ -67,7 +67,7 @@ def serve(home: Path, *arguments: str, root: str = "results") -> Iterator[Server
 
 
 def write_folder(path: Path, results: ResultSet) -> Folder:
-    """The results as a folder."""
+    """Writes the results to a new folder."""
     folder = Folder.create_folder(path, results.name, results.question, interleaved=True)
     for block in sorted({trial.repeat for trial in results.trials}):
         folder.record_block(block, {trial.trial: trial.config for trial in results.trials if trial.repeat == block})

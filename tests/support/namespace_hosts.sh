@@ -1,6 +1,6 @@
 #!/bin/bash
-# Hosts as Linux namespaces (net, mount, pid, uts) on a private bridge in a namespace of its switch. `kill-host` is a power
-# failure, `cut` a pulled cable. Needs root. State is below $HOSTS_DIR.
+# Hosts as Linux namespaces (net, mount, pid, uts), connected by a bridge in a separate network namespace, the switch.
+# `kill-host` is a power failure, `cut` a pulled cable. Needs root. State is below $HOSTS_DIR.
 # usage: namespace_hosts.sh up N | boot I CMD... | in I CMD... | pid I | kill-host I | pause I | resume I | cut I | uncut I | down
 set -e
 P=${HOSTS_PREFIX:?} NET=10.77.0 D=${HOSTS_DIR:?}
@@ -21,7 +21,7 @@ up)
         ip -n "$P$i" route add default via "$NET.254"
         ip -n "$P-sw" link set "p$i" master br0 up
     done ;;
-boot) # A host's init mounts a separate /tmp and /dev/shm, and runs a command.
+boot) # A host's init mounts a separate /tmp/ray and /dev/shm, and runs a command.
     i=$2
     shift 2
     rm -rf "$D/$i"

@@ -76,7 +76,7 @@ class Cluster:
         return stderr
 
     def processes(self, host: int, name: str) -> list[int]:
-        """The processes of a host by name, with the host's process numbers."""
+        """The ids of a host's processes whose names start with `name`, as this machine numbers them."""
         space = os.readlink(f"/proc/{self.hosts('pid', host)}/ns/pid")
         return [pid for pid in pids() if name_of(pid).startswith(name) and space_of(pid) == space]
 

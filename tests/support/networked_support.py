@@ -11,7 +11,7 @@ from systems_support import Up
 
 RECORDS = 400
 CLIENTS = 8
-# The statuses of operations while the server is down, and while it is paused.
+# The statuses with which operations may fail while the server is down or paused.
 GONE = {"SERVICE_UNAVAILABLE", "TIMEOUT"}
 PAUSE_SECONDS = 5.0
 # Suffixes of the names of properties that contain an address.
@@ -26,9 +26,9 @@ class Networked:
     system: str
     # The prefix of the store's properties; a system returns properties for every store that it serves.
     properties: tuple[str, ...]
-    # The store's time limit, in ms.
+    # The property that contains the store's time limit, in ms.
     timeout: str
-    # The property that contains the password. With another user name, the server would refuse the login.
+    # The property that contains the password; None if the store has no password.
     password: str | None = None
     # Options of `loadstone systems fresh`; None if the store has no tables.
     table: Mapping[str, str] | None = None
@@ -38,7 +38,7 @@ class Networked:
     more_properties: Mapping[str, str] = field(default_factory=dict)
     # The maximum number of clients; limited by this machine if each client is a thread of a JVM.
     many_clients: int = 1000
-    # Messages about a killed server, about a server beyond a limit of 1,500 ms, and about table creation.
+    # The statuses after a kill; the messages about a time limit of 1,500 ms and about table creation.
     killed: tuple[str, ...] = ("SERVICE_UNAVAILABLE",)
     late: str = r"within 1500 ms"
     makes_table: str = r"CREATE TABLE (ycsb\.)?nosuchtable"
@@ -58,7 +58,7 @@ STORES = (
         "redis.password",
         # Writes must survive a restart.
         settings={"password": "secret", "appendonly": "yes", "appendfsync": "no"},
-        # The store's default limit of 2 s is no longer than a stall of this machine.
+        # A stall of this machine may exceed the store's default time limit of 2 s.
         more_properties={"redis.timeout": "10000"},
     ),
     Networked("postgres", "postgres", ("db.",), "postgres.timeout", "db.passwd", {"layout": "jdbc"}, many_clients=150),
@@ -78,7 +78,7 @@ STORES = (
         "cassandra.readtimeoutmillis",
         "cassandra.password",
         {},
-        # A server stopped for five seconds abandons its requests in flight according to its limits.
+        # With its default limits, a server that was stopped for five seconds abandons its requests in flight.
         settings={
             "authenticator": "PasswordAuthenticator",
             "read_request_timeout": "20000ms",
@@ -93,7 +93,7 @@ STORES = (
         table={"family": "cf"},
         more_properties={"columnfamily": "cf"},
         many_clients=100,
-        # HBase's client retries until its limit and reports the limit in both cases.
+        # HBase's client retries until its time limit, so it may report a timeout for a killed server, too.
         killed=("SERVICE_UNAVAILABLE", "TIMEOUT"),
         late=r"callTimeout=1500\b",
         makes_table=r"`loadstone systems hbase create-table nosuchtable cf`",

@@ -84,7 +84,7 @@ class Host:
         kernel: bool = False,
         io: int | None = 0,
     ) -> None:
-        """A process; `io` bytes were read and none written, or None if unknown."""
+        """A process that read `io` bytes and wrote none; if `io` is None, the counts are hidden."""
         flags = KERNEL_THREAD if kernel else 0x400000
         text = f"{pid} ({name}) S {parent} 1 1 0 -1 {flags} 5 0 3 0 {ticks} 0 0 0 20 0 4 0 {start} 9999 256 0"
         self.write(f"proc/{pid}/stat", text)
@@ -109,7 +109,7 @@ def process(
 def sample(second: float, **changes: object) -> HostSample:
     """A sample at this time after boot.
 
-    `busy` and `stolen` are ticks of two processors; the other arguments are fields.
+    `busy` and `stolen` are ticks, summed over two processors; the other arguments are fields.
     """
     ticks = round(second * TICKS_PER_SECOND)
     busy, stolen = int(str(changes.pop("busy", 0))), int(str(changes.pop("stolen", 0)))

@@ -181,7 +181,7 @@ def cells(
 
 
 def estimate(numbers: Sequence[float]) -> Estimate:
-    """The median; for six values their range is an interval of 96.9 %."""
+    """The median; from six values on, their range is the interval (96.9 % for six)."""
     if len(numbers) < REPEATS_MIN:
         return Estimate(median(numbers), len(numbers))
     level = 1 - 2 / 2 ** len(numbers)

@@ -21,7 +21,7 @@ def trial(name: str, config: Mapping[str, Scalar], throughput: float, repeat: in
 
 
 def matrix(rates: Mapping[tuple[Scalar, ...], Sequence[float]], dimensions: Sequence[str], **more: Any) -> ResultSet:
-    """A result set with the rates of each variant's repeats, by the values of its dimensions."""
+    """A result set from the rates of each variant's repeats; a key of `rates` has the values of `dimensions`."""
     trials = [
         trial(
             f"{'-'.join(map(str, key))}-r{repeat}", dict(zip(dimensions, key, strict=True)), rate, repeat, order=repeat

@@ -190,8 +190,8 @@ class FakeCassandra(Scripted):
         self.rows: dict[bytes, dict[str, bytes]] = {}
         self.stamps_us: dict[bytes, int] = {}
         self.counters: dict[bytes, Counter[str]] = {}
-        # Requests in order of arrival: bodies of STARTUP, texts of QUERY and PREPARE, executions; executions by
-        # operation.
+        # Requests in order of arrival: bodies of STARTUP, texts of QUERY and PREPARE, executions; then the number of
+        # executions by operation.
         self.startups: list[bytes] = []
         self.queries: list[str] = []
         self.prepares: list[str] = []

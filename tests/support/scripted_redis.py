@@ -26,7 +26,7 @@ class FakeRedis(Scripted):
         self.lost = 0
         # Keys whose insert was acknowledged and forgotten.
         self.forgotten: list[bytes] = []
-        # Updates that were answered with OOM, and fields that contain such an update.
+        # The number of updates that were answered with OOM, and the fields that nevertheless contain such an update.
         self.refused_updates = 0
         self.phantoms: set[tuple[bytes, bytes]] = set()
         # Commands that are answered with an error and do nothing.

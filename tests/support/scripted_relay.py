@@ -1,7 +1,7 @@
 """A relay to a real server whose faults follow a script.
 
-The times of a script count from `begin()`. The answers are recorded with times, so that a test computes its
-expectations from the actual events.
+The times of a script count from `begin()`. The answers are recorded with times, so that a test can compute
+its expectations from the actual events.
 """
 
 from __future__ import annotations
@@ -81,15 +81,15 @@ class Scripted:
         self.port = 0
         self.lines: set[Line] = set()
         self.refused = 0
-        # Times by the monotonic clock: the port was closed, its last connection ended, just before the port was opened
-        # again, and just after.
+        # Times by the monotonic clock: when the port was closed, when its last connection ended, and just before and
+        # just after the port was opened again.
         self.closed: float | None = None
         self.emptied: float | None = None
         self.reopened: float | None = None
         self.listening: float | None = None
         self.resets = 0
         self.muted = False
-        # Answers that ended their connection instead of reaching the client.
+        # The number of answers that did not reach the client as a whole.
         self.broken = 0
         self._seen: Counter[Fault] = Counter()
         self._loop = asyncio.new_event_loop()
@@ -108,7 +108,7 @@ class Scripted:
     def begin(self, zero: float | None = None, reset_at: float | None = None) -> None:
         """Sets the script's zero to now, or to a time of the monotonic clock.
 
-        Every connection is reset `reset_at` seconds after zero.
+        If `reset_at` is set, every connection is reset this many seconds after zero.
         """
         self.zero = time.monotonic() if zero is None else zero
         changes = [] if reset_at is None else [(reset_at, self._reset_all)]
@@ -323,7 +323,7 @@ class RelayLine(Line):
 
 
 class LosingCassandra(Relay):
-    """A relay to a Cassandra that acknowledges the writes with these numbers and drops them. It reads protocol 4."""
+    """A relay to Cassandra: it acknowledges writes with these numbers (from 0) but drops them. It reads protocol 4."""
 
     def __init__(self, port: int, dropped: Collection[int]) -> None:
         super().__init__(port)
@@ -357,7 +357,7 @@ class LosingLine(RelayLine):
             self.requests.put_nowait(frame)
 
     def _is_write(self, frame: bytes) -> bool:
-        """An EXECUTE with several values: a read binds only the key."""
+        """Whether a frame is an EXECUTE with several values: a read binds only the key."""
         # The identifier, the level and the flags precede the number of values.
         at = 9 + 2 + int.from_bytes(frame[9:11]) + 3
         return frame[4] == 10 and int.from_bytes(frame[at : at + 2]) > 1

@@ -26,8 +26,8 @@ class FakeScylla(FakeCassandra):
         super().__init__(script)
         self.shards = shards
         self.assign = assign or (lambda number: number % self.shards)
-        # The port where the client's port determines the shard: `open`, `absent`, `closed` by a firewall, or
-        # `translated`: the server sees another port of the client.
+        # The state of the port where the client's port determines the shard: `open`, `absent`, `closed` by a firewall,
+        # or `translated` (the server sees another port of the client).
         self.shard_port_state = "open"
         self.shard_port = 0
         # The shards of all connections, by port: True is the port where the client's port determines the shard.

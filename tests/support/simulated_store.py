@@ -1,7 +1,7 @@
 """A simulated store with a schedule of faults, and the events that an engine would report for it.
 
-The store is a function of time: an operation that reaches it is answered, refused, held until the store returns, or
-answered slowly. Operations are due at a fixed rate; clients have one operation in flight each.
+The store is a function of time: an operation that reaches it is answered, refused, held until the store returns,
+answered slowly, or never answered. Operations are due at a fixed rate; clients have one operation in flight each.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class SimulatedStore:
     clients: int = 1000
     timeout_ns: int = 2 * SECOND
     slow_ns: int = 400 * MILLISECOND
-    # The numbers of operations that fail without a fault.
+    # Indices of operations that fail although no fault affects them.
     unlucky: frozenset[int] = field(default_factory=frozenset)
 
     @property
@@ -105,7 +105,7 @@ class SimulatedStore:
     def rows(
         self, operations: Sequence[Operation], deadline_ns: int | None = None, *, has_latencies: bool = True
     ) -> list[FaultInterval]:
-        """The intervals as an engine reports them; with a deadline it counts late operations itself."""
+        """The intervals as an engine reports them; with a deadline, the engine counts late operations."""
         groups: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
         due: dict[int, int] = defaultdict(int)
         for operation in operations:
@@ -143,7 +143,7 @@ def histogram_of(latencies: Sequence[int]) -> Histogram:
 
 @cache
 def bucket_of(latency_ns: int) -> int:
-    """The bucket of a latency: the first whose highest value is not below it."""
+    """The bucket of a latency: the first whose highest value is not below the latency."""
     low, high = 0, 1 << 17
     while low < high:
         middle = (low + high) // 2

@@ -1,4 +1,4 @@
-"""Detects the times at which a busy or virtual host did not run this process."""
+"""Measures for how long a busy or virtual host did not run this process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import TracebackType
 
 # Without a stall, a sleep of this length ends within a few milliseconds.
 SLEEP_SECONDS = 0.005
-# A longer stall of the host changes what a test measures.
+# A stall of the host beyond this length changes the figures of a test.
 STALL_SECONDS = 0.1
 
 

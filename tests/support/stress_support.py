@@ -93,6 +93,6 @@ def fail_every(count: int, answer: Answer) -> Callable[[Execution], Answer]:
 
 
 def count_retries(outcome: Outcome) -> int:
-    """Failed attempts that were retried, according to the note on standard error."""
+    """The number of failed attempts that were retried, from the note on standard error."""
     match = re.search(r"(\d+) failed attempts? (?:was|were) retried", outcome.stderr)
     return int(match[1]) if match else 0

@@ -81,7 +81,7 @@ def systems(
 
 
 def environment(root: Path, **variables: str) -> dict[str, str]:
-    """Systems below `root`."""
+    """The environment variables of a command whose systems are below `root`."""
     return {**os.environ, "LOADSTONE_SYSTEMS": str(root), "NO_COLOR": "1", "COLUMNS": "200", **variables}
 
 
@@ -108,7 +108,7 @@ def exact(name: str, settings: dict[str, str]) -> dict[str, str]:
 
 
 def free_settings(name: str) -> dict[str, str]:
-    """Free ports for every setting of a system that is a port."""
+    """A free port for each setting of a system that is a port."""
     names = [setting.name for setting in load_system(name).settings if setting.name.lower().endswith("port")]
     first = free_port(offsets=range(SPAN * len(names)))
     return {setting: str(first + SPAN * number) for number, setting in enumerate(names)}
@@ -119,7 +119,7 @@ SPAN = 40
 
 
 def ports() -> range:
-    """Ports for servers, below the kernel's ephemeral ports, which come and go during a test.
+    """Ports for servers, below the kernel's ephemeral ports, which connections occupy and release during a test.
 
     With `pytest -n` each worker has a separate range: otherwise two workers could choose the same free port.
     """

@@ -85,7 +85,7 @@ class Tiny:
         return self.root / "tiny/state.json"
 
     def starts(self, server: str) -> int:
-        """The number of times that a server was started over the present data."""
+        """The number of starts of a server with its current data."""
         return len((self.root / "tiny/data" / server / "starts").read_text())
 
     def log(self, server: str) -> str:
@@ -96,7 +96,7 @@ class Tiny:
         return int((self.root / "tiny/data/tiny-1/child").read_text())
 
     def is_clean(self) -> bool:
-        """Whether no process, port or data remain, only logs."""
+        """Whether no process, port or data remain, only logs and the lock file."""
         assert self.there() == []
         for number in range(3):
             with socket.create_server(("127.0.0.1", self.port + number)):

@@ -1,7 +1,7 @@
 """A system of tiny real servers, for the functions of `loadstone systems` that every system shares.
 
 Each server answers `ready` on its port. `python -m tiny_system systems up tiny` is the command line of a Loadstone that
-knows it.
+knows this system.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def write_and_sync() -> None:
 
 def main() -> int:
     """The command line."""
-    # A clock or signal that a test damaged must not affect this process.
+    # A signal handler that a test changed must not affect this process.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     register()
     if at := os.environ.get("TINY_DIES_AT_SAVE"):

@@ -1,4 +1,4 @@
-"""Logs of other tools with a given throughput."""
+"""Logs of other tools with a given throughput or duration."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def teragen(seconds: float, seed: object, rows: int = 1_000_000) -> list[str]:
 
 
 def memtier(rate: float, seed: object, hits: float = 1.0, lost: int = 0) -> list[str]:
-    """memtier_benchmark's reports, with this share of reads that found a value, and lost connections."""
+    """memtier_benchmark's reports, with this share of reads that found a value and this number of lost connections."""
     texts = []
     for factor in noise(seed):
         scale = rate * factor
@@ -135,5 +135,5 @@ def copy_log(texts: list[str], pattern: str, digits: str) -> list[str]:
 
 
 def equal_percentiles(rate: float, seed: object) -> list[str]:
-    """Logs with the same percentiles, since they were read from whole milliseconds."""
+    """Logs with equal percentiles, as if read from a histogram in whole milliseconds."""
     return [Ycsb(rate * factor, 0.98e7 / rate / factor, 30_000).text() for factor in noise(seed)]

@@ -118,12 +118,12 @@ class Running:
         self.process.stdin.flush()
 
     def hang_up(self) -> None:
-        """Closes its stdin."""
+        """Closes the engine's stdin."""
         assert self.process.stdin
         self.process.stdin.close()
 
     def next(self) -> Event:
-        """The next event. Raises EOFError with the engine's messages if it exited."""
+        """The next event. Raises EOFError with the engine's messages if the engine exited."""
         assert self.process.stdout
         assert self.process.stderr
         line = self.process.stdout.readline()

@@ -25,7 +25,7 @@ CLOCKS_NS = 1_000_000
 HEADWAY_NS = 500_000_000
 CLIENTS, PER_SECOND, SECONDS = 4, 500, 2
 DUE = PER_SECOND * SECONDS
-# Operations that are claimed and not sent, or between two states, at the start or end of an outage.
+# The number of operations that may be claimed but not sent, or between two states, when an outage starts or ends.
 SLACK = 10
 
 
@@ -62,7 +62,7 @@ def failures_by_interval(intervals: list[Interval]) -> Counter[int]:
 def check_refusals(
     summary: Summary, intervals: list[Interval], server: Scripted, clients: int, share: float, *, logs_in: bool
 ) -> None:
-    """Operations due while the server's port was closed failed, and none failed after the first success.
+    """Checks that operations due while the port was closed failed, and that none failed after the first success.
 
     A host that takes the processors away moves operations past the outage; the engine counts them as late, or
     as incomplete. `share` is the permitted share of missing failures. If a client logs in after the outage, the login
@@ -74,7 +74,7 @@ def check_refusals(
     start = (summary.start_unix_ns - unix_less_monotonic_ns()) / 1e9
     begins = [start + interval.start_ns / 1e9 for interval in intervals]
     end = begins[-1] + intervals[-1].length_ns / 1e9
-    # The server may answer just after its client's connection was closed.
+    # The server may answer just after a client's connection was closed.
     back = min((log.received for log in server.log if log.received > server.reopened), default=end)
     predicted = (min(back, end) - server.closed) * PER_SECOND
     late = summary.late_generator + summary.late_client
@@ -111,7 +111,7 @@ def unix_less_monotonic_ns() -> int:
 
 
 def responses_of(outcomes: Iterable[Outcome]) -> Histogram:
-    """Response times of successful reads, and the bounds of censored ones."""
+    """Response times of reads; for censored reads, the bounds of their response times."""
     all_of_them = Histogram()
     for outcome in outcomes:
         if outcome.operation == "READ" and outcome.response is not None:
@@ -139,7 +139,7 @@ class Relayed:
 
     @property
     def is_broken_failure(self) -> bool:
-        """Whether a broken answer counts as failed or unanswered; on a busy machine, no answer may have been broken."""
+        """Whether a broken answer counts as failed or unanswered; on a busy machine, possibly no answer was broken."""
         return self.summary.failures + self.summary.in_flight > 0 or self.relay.broken == 0
 
     def least_ns(self) -> list[float]:

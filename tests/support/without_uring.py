@@ -1,4 +1,4 @@
-"""Runs a command for which io_uring is forbidden, as containers do by default: `without_uring.py COMMAND …`."""
+"""Runs a command with io_uring forbidden, as it is in containers by default: `without_uring.py COMMAND …`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import sys
 PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, SECCOMP_MODE_FILTER = 22, 38, 2
 LOAD_WORD, JUMP_IF_EQUAL, RETURN = 0x20, 0x15, 0x06
 ERRNO, ALLOW = 0x00050000, 0x7FFF0000
-# The number is the same on every architecture.
+# The number is the same on every architecture except Alpha.
 IO_URING_SETUP = 425
 INSTRUCTION = struct.Struct("=HBBI")
 # The number of the system call is the first word of seccomp's data.
@@ -37,7 +37,7 @@ def main() -> None:
     """Sets the filter, and becomes the command."""
     kernel = ctypes.CDLL(None, use_errno=True)
     program = Program(len(FILTER) // INSTRUCTION.size, FILTER)
-    # A process may set a filter without privileges if it has renounced gaining any.
+    # An unprivileged process may set a filter only if it can no longer gain privileges.
     for arguments in (
         (PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0),
         (PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0),

@@ -61,7 +61,7 @@ def is_good(operation: Operation) -> bool:
 
 
 def outage_of(operations: list[Operation], from_ns: int, end_ns: int) -> float:
-    """The outage in seconds, computed from the operations by its definition."""
+    """The outage in ns, computed from the operations by the definition of an outage."""
     due: Counter[int] = Counter()
     good: Counter[int] = Counter()
     for operation in operations:
@@ -182,7 +182,7 @@ def test_half_a_second_interrupts_a_range(length_ms: int, interrupted: int) -> N
 def test_range_with_few_operations_is_not_judged() -> None:
     store = SimulatedStore(100, 60)
     ranges = count_ranges(store, 2, store.operations())
-    # The second range received 19 operations since the fault, all of which failed.
+    # The second range received only 19 operations after the fault began, and all of them failed.
     sparse = tuple(int(300 <= at < 319) for at in range(600))
     counts = replace(ranges, sent=(ranges.sent[0], sparse), good=tuple((table[0], (0,) * 600) for table in ranges.good))
     rows = [replace(row, due=5 + sparse[at], good=5, outcomes=[]) for at, row in enumerate(store.rows([]))]
@@ -328,7 +328,7 @@ def test_unanswered_operations_are_outage_and_infinite() -> None:
 
 
 def check_schedule(seed: int, *, has_latencies: bool) -> None:
-    """Draws a random schedule of faults, and checks that the figures equal sums over its operations."""
+    """Draws a random schedule of faults, and checks that the figures equal sums over the operations."""
     draw = random.Random(seed)
     seconds, rate = draw.randint(22, 25), draw.choice((10, 20))
     order_ns = draw.randrange(12 * SECOND, 14 * SECOND)
@@ -429,7 +429,7 @@ def test_noise_rules_the_line_of_an_unsteady_host() -> None:
 
 
 def noisy_yields(source: np.random.Generator, kind: str, count: int) -> list[float]:
-    """A steady store without a fault: errors, a level that drifts (AR(1)), or stalls of half a second on average."""
+    """Success rates of intervals without a fault: errors, a drifting level (AR(1)), or stalls of 0.5 s on average."""
     if kind == "errors":
         return list(source.binomial(100, 0.995, count) / 100)
     if kind == "stalls":

@@ -51,7 +51,7 @@ def test_tightest_control_group_limits_the_threads(tmp_path: Path) -> None:
     host = Host(tmp_path)
 
     def limit(group: str, most: str) -> tuple[int | None, str]:
-        """The limit found in this group."""
+        """The limit on processes, and the group that sets it, if `group` allows `most` processes."""
         host.write(f"cgroup/{group}/pids.max", f"{most}\n")
         machine = take_snapshot(host.proc, host.sys, {"PATH": str(tmp_path)}, tmp_path / "results")
         return machine.group_processes_max, machine.group

@@ -24,7 +24,7 @@ from loadstone.statistics.percentile import Bound
 from statistics_support import chance, count_experiments
 
 HOUR_NS = 3_600_000_000_000
-# Facts that two runs must share.
+# Facts that two runs must share to be comparable.
 LOAD: Mapping[str, Any] = {
     **{"work": "ycsb", "records": 1000, "record_bytes": 1000, "mix": "read 1", "distribution": "zipfian"},
     "version": "1",
@@ -38,7 +38,7 @@ def trial(system: str, repeat: int, figures: Mapping[str, float], hour: float = 
     """A sound trial that began at this hour, with some figures replaced."""
     values = {name: value(name, number) for name, number in {**SOUND, **figures}.items()}
     order = 2 * repeat + (system != "old")
-    # A trial lasts for 100 seconds.
+    # A trial lasts for 100 s, so trials that begin every two minutes do not overlap.
     start = int((hour * 60 + 2 * order) * HOUR_NS / 60)
     name = f"{system}-{repeat}"
     return TrialResult(
@@ -90,7 +90,7 @@ def change_trials(results: ResultSet, *trials: str, **more: Any) -> ResultSet:
 
 
 def bound_trials(results: ResultSet, bound: Bound, number: int) -> ResultSet:
-    """The results with the p99 of the first trials turned into a bound."""
+    """The results with the p99 of the first `number` trials turned into a bound."""
     trials = [
         replace(item, values={**item.values, "read.p99": replace(item.values["read.p99"], bound=bound)})
         if at < number
@@ -423,7 +423,7 @@ def test_ratio_without_baseline_is_undecided() -> None:
 
 
 def share_false(ratio: float, expected: Sequence[str], *, metrics: Sequence[str] = ("throughput",)) -> float:
-    """The false-alarm rate for a build at this ratio to its baseline; both are interleaved in one run on one day."""
+    """The share of runs with a false expectation, for a build at this ratio to its baseline; both ran on one day."""
     random, failed = np.random.default_rng([42, int(ratio * 1000), len(expected)]), 0
     for _ in range(EXPERIMENTS):
         day = float(random.lognormal(0, BETWEEN_DAYS))

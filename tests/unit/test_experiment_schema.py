@@ -29,7 +29,7 @@ EXPERIMENTS = sorted(path.relative_to(ROOT / "experiments").as_posix() for path 
 IN_FOLDERS = [name for name in EXPERIMENTS if "/" in name]
 # Intended warnings of shipped experiments.
 INTENDED_WARNINGS = {"same-vs-same.yaml": ["nothing uses the dimension copy"]}
-# The original test was a closed loop.
+# Experiments whose original test was a closed loop, with their expected warnings.
 CLOSED = {
     name: ["in a closed loop, a stall counts once per client, so there is no outage in seconds"]
     for name in ("cassandra-hydra-ha.yaml", "cassandra-stalled-node.yaml")
@@ -112,7 +112,7 @@ def test_shipped_experiments_are_valid_in_every_scale(name: str) -> None:
         expected = [*CLOSED.get(name, []), *INTENDED_WARNINGS.get(name, no_claim if few else [])]
         assert [warning.message for warning in loaded.warnings] == expected
         assert loaded.experiment.question
-        # A search repeats each load less often.
+        # A search may repeat each load fewer than REPEATS_MIN times.
         assert (least < REPEATS_MIN and not loaded.experiment.find) == few
         assert complaints(yaml.safe_load(loaded.text_with_defaults)) == []
 

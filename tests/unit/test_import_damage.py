@@ -76,7 +76,7 @@ def test_a_line_of_garbage_is_refused(tmp_path: Path, start: str) -> None:
     assert is_refused(write_file(tmp_path, start + GARBAGE))
 
 
-# When the search for signs of a format was quadratic, such text (or an HTML page) took minutes or hours.
+# A quadratic search for signs of a format would take minutes or hours for each of these texts.
 @pytest.mark.parametrize("text", ["1" * 200_000, "-" * 200_000, "a: " * 60_000, "\n" * 500_000], ids="1-a\n")
 def test_long_foreign_text_is_refused(tmp_path: Path, text: str) -> None:
     assert "the format of bench.log is unknown" in refusal(write_file(tmp_path, f"{text}.\n"))
@@ -156,7 +156,7 @@ def test_a_client_that_did_not_finish_is_missed(tmp_path: Path) -> None:
 
 # Damage: whatever is accepted has the figures of the original, except for figures on damaged lines.
 
-# Damaged files; `make soak` reads 10,000.
+# The number of damaged files that `make soak` reads, and the number per output in other runs.
 COUNT = 10_000
 COUNT_OF_FILE = 10
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*(?:[eE][+-]?\d+)?")
@@ -287,7 +287,7 @@ def damage_file(kind: str, path: Path, data: bytes, dice: random.Random) -> Dama
         case "cut":
             return Damaged(kind, data[:at])
         case "end":
-            # A whole line, so that no number is truncated.
+            # Whole lines are lost, so that no number is truncated.
             rest = data.rstrip(b"\n").split(b"\n")[: -dice.choice((1, 1, 2, 3))]
             return Damaged(kind, b"\n".join(rest) + b"\n")
         case "noise":
@@ -325,7 +325,7 @@ def is_printed(value: float, text: str) -> bool:
 
 
 def list_differences(result: TrialResult, whole: TrialResult, touched: str, has_facts: bool) -> Iterator[str]:
-    """The figures and facts that differ, and are neither in a touched line nor computed from one.
+    """The figures and facts that differ, and are neither in a touched line nor computed from such a line.
 
     A run without printed settings may get the other file's settings in a mixed file: facts are then unknown.
     """
@@ -360,7 +360,7 @@ def total_changes(result: TrialResult, whole: TrialResult) -> Iterator[str]:
 
 
 def read_damaged(damaged: Damaged, path: Path, folder: Path) -> str:
-    """The outcome of a damaged file: `refused`, `same`, `less` or `touched`. Fails the test for a wrong figure."""
+    """The outcome of a damaged file, such as `refused`, `same` or `less`. Fails the test for a wrong figure."""
     file = write_file(folder, damaged.data, path.name)
     if damaged.kind not in HARMLESS and is_refused(file):
         return "refused"

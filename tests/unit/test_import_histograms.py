@@ -76,7 +76,7 @@ def test_fio_job_gives_bandwidth_rate_and_latencies() -> None:
         ({}, 100.0, 1),
         ({}, 0.1, 8),
         ({"ioengine": "io_uring"}, 0.1, 8),
-        # A slow rate also keeps few operations in flight.
+        # At a low rate, too, few operations are in flight.
         ({"ioengine": "libaio"}, 100.0, 8),
         ({"ioengine": "psync", "io_submit_mode": "offload"}, 100.0, 8),
     ],
@@ -248,7 +248,7 @@ def test_older_encodings_of_histograms_are_read(version: int, word: str, size: i
 
 def test_ycsbs_histogram_log_agrees_with_its_report() -> None:
     log, text = read_single(YCSB / "hdr_READ.hdr"), read_single(YCSB / "hdrfile.out")
-    # Six of 600 values are above the 99th percentile; the judge reports that.
+    # Only six of 600 values are above the 99th percentile; the judge, not the importer, reports this.
     for metric in ("read.p95", "read.p99", "read.min", "read.max", "read.count"):
         assert log.result.values[metric] == text.result.values[metric]
     assert log.result.value("read.mean") == pytest.approx(text.result.value("read.mean"), rel=1e-4)
@@ -269,7 +269,7 @@ def test_our_own_log_has_response_times_as_headline(tmp_path: Path) -> None:
     for _, _, _, histogram in intervals(tmp_path / "run.hlog"):
         expected.counts += histogram.counts
     n = expected.count // 4
-    # The same number of operations failed; failed operations have only service times.
+    # As many operations failed as succeeded; failed operations have only service times.
     assert figures(run, "read.p50", "read.service.p50", "read-error.max", "errors") == {
         "read.p50": (100_059_316_223, "ns", n),
         "read.service.p50": (100_059_316_223, "ns", 2 * n),

@@ -21,7 +21,7 @@ PREFIXES: dict[str, Callable[[int], str]] = {
     "syslog": lambda number: f"Nov 26 04:05:{number % 60:02d} host stress[123]: ",
     "quoted": lambda number: "> ",
 }
-# Tried on every sixth output.
+# Prefixes that are tried on every sixth output only.
 MORE_PREFIXES: dict[str, Callable[[int], str]] = {
     "jenkins": lambda number: f"[2026-11-26T04:05:{number % 60:02d}.123Z] ",
     "avocado": lambda number: f"04:05:{number % 60:02d} DEBUG| [stdout] ",

@@ -35,7 +35,7 @@ def assert_figures_are_those_of(runs: list[Imported] | None, whole: list[Importe
 
 
 def differences(imported: Imported, whole: Imported) -> list[str]:
-    """The figures whose values differ by more than one unit of the last digit."""
+    """The figures whose values differ by more than the sum of their resolutions, or that the undamaged file lacks."""
     known = whole.result.values
     return [
         f"{name}: {value.value}, not {known[name].value if name in known else None}"

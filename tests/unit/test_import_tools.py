@@ -67,7 +67,7 @@ def test_a_rate_makes_it_an_open_loop() -> None:
 
 
 def translate_log(text: str) -> str:
-    """A log with a German JVM's decimal commas and points; the commas between cells are unchanged."""
+    """A log with a German JVM's decimal commas and thousands points; the commas between cells are unchanged."""
     swap = str.maketrans(",.", ".,")
     lines = []
     for line in text.split("\n"):
@@ -434,7 +434,7 @@ def test_errors_outside_the_report_are_noted(name: str, lines: str, note: str, t
 
 def test_sysbench_1_0_counts_no_fsync_events(tmp_path: Path) -> None:
     text = (FIXTURES / "sysbench-fileio.txt").read_text()
-    # 1,316.85 reads and writes per second in 2.0053 s.
+    # 1,316.85 reads and writes per second for 2.0053 s are 2,641 events.
     events = text.replace("6030", "2641")
     run = read_single(write_file(tmp_path, events))
     assert run.result.value("throughput") == pytest.approx(2641 / 2.0053)

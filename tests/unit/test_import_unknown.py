@@ -28,7 +28,7 @@ def test_comments_after_figures_change_nothing(path: Path, comment: str, tmp_pat
     )
 
 
-# Unmarked comments after single lines.
+# The texts after which the test adds a comment without a mark such as `#`.
 UNMARKED = [
     ("ycsb-0.3.txt", "[READ], 99thPercentileLatency(us), 4000"),
     ("cassandra-stress-docker.txt", "[WRITE: 47.6 ms]"),

@@ -69,7 +69,7 @@ def test_status_lines_with_a_gap_are_one_series() -> None:
     # The last line has the clock time of another run; the count of seconds is used instead.
     assert series.length_seconds == pytest.approx((10, 10, 500, 10.001, 34))
     assert series.throughput == pytest.approx((1545.1, 1856.1, 938036 / 500, 15957 / 10.001, 11995 / 34))
-    # The line has percentiles of the last 10 s only, so none covers the 500 s.
+    # The line after the gap has percentiles of the last 10 s only; no percentile covers the 500 s.
     assert series.p99_ns == (7_915_000, 5_975_000, None, 8_303_000, 6_743_000)
 
 

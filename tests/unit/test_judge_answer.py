@@ -188,7 +188,7 @@ def rank_systems(change: Change, *systems: str) -> ResultSet:
 
 
 def change_systems(wrong: dict[str, Change]) -> Change:
-    """Applies to the trials of each system its change in `wrong`."""
+    """Applies the change in `wrong`, if any, to the trials of each system."""
     return lambda trial: wrong.get(str(trial.config["system"]), set_figures())(trial)
 
 

@@ -71,7 +71,7 @@ def test_variant_with_a_bound_is_unranked_with_reason(change: Change, why: str) 
     result = comparison(judgement, P99)
     assert (result.claim, result.why, result.p, result.test) == ("unranked", why, None, "")
     assert result.ratio.value != result.ratio.value
-    # Other metrics are ranked as before, and their p values are not corrected for the unranked metric.
+    # Other metrics are still ranked, and their p values are not corrected for the unranked metric.
     other = comparison(judgement, "throughput")
     assert (other.claim, other.why) == ("better", "")
     assert other.p_adjusted == other.p

@@ -45,7 +45,7 @@ def lmdb(change: Change) -> Change:
 
 
 def times(factor: float, noise: float = 0.001) -> Change:
-    """lmdb at this multiple of rocksdb's throughput, with up to `noise` in each block."""
+    """lmdb at this multiple of rocksdb's throughput, with a deviation of up to `noise` in each block."""
 
     def change_trial(trial: TrialResult) -> TrialResult:
         # All repeats differ in their last digits.
@@ -282,7 +282,7 @@ def test_one_verified_value_verifies_nothing() -> None:
 
 
 def test_device_blocks_do_not_hide_cached_values() -> None:
-    # 95 of 100 reads of 100 bytes are cached; each of the 5 remaining reads is a block of 4,096 bytes.
+    # 95 of 100 reads of 100 bytes are cached; each of the remaining reads fetches a block of 4,096 bytes.
     cached = set_figures(
         returned=100 * 1e6, read__count=1_000_000, device__read=4096 * 5e4, device__reads=50_000, verified=1
     )
@@ -333,7 +333,8 @@ def test_drops_are_detected_for_any_share_of_time(share: float) -> None:
 def test_tail_of_steady_noise_has_no_drops(draw: Callable[[Random], float], points: int) -> None:
     source = Random(points)
     fired = [bool(drops(draw(source) for _ in range(points))) for _ in range(100)]
-    # At most 5 % of the shortest windows and 3 % of slow systems.
+    # The check fires in up to 5 % of the shortest windows and 3 % of the windows of slow systems; 10 of 100 allow for
+    # chance.
     assert sum(fired) <= 10
 
 

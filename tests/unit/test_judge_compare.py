@@ -47,7 +47,7 @@ def faster(factor: float, noise: float = 0.0) -> Change:
         (1.0, 0.05, "throughput", "none"),
         (1.3, 0.0, "all.mean", "better"),
         (0.7, 0.0, "all.mean", "worse"),
-        # More operations are neither better nor worse.
+        # A higher number of operations is neither better nor worse.
         (1.3, 0.0, "operations", "descriptive"),
     ],
 )
@@ -67,7 +67,7 @@ def test_claim_follows_evidence_and_the_better_direction(
         ("steps", "op/s", "higher"),
         ("steps", "ns", "lower"),
         ("steps", "B", "lower"),
-        # More hits may be better, and more evictions worse.
+        # A higher number of hits may be better, a higher number of evictions worse.
         ("steps", "share", None),
         ("steps", "operations", None),
         ("read.errors", "share", "lower"),
@@ -207,7 +207,7 @@ def variants(*configs: Mapping[str, str | int]) -> ResultSet:
         ),
         ([{"cache": 1, "page": 4}, {"cache": 2, "page": 4}, {"cache": 1, "page": 8}], Question(), ("cache", 1, [2])),
         ([{"cache": 1}, {"cache": 2}, {"cache": 3}], Question(by="cache", baseline=2), ("cache", 2, [1, 3])),
-        # A command line has only strings.
+        # A command line contains only strings.
         ([{"cache": 1}, {"cache": 2}], Question(by="cache", baseline="2"), ("cache", 2, [1])),
         ([{"cache": 1}], Question(), None),
     ],

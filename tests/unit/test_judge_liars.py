@@ -44,7 +44,7 @@ def test_the_judge_is_not_fooled(case: Case) -> None:
 
 
 def equal_sides() -> ResultSet:
-    """An A/A with 2 % noise."""
+    """An A/A experiment with 2 % noise."""
     return simulate_results({"first": 1000.0, "second": 1000.0}, noise=0.02, repeats=10)
 
 

@@ -62,7 +62,7 @@ def from_two_clients_on(change: Change) -> Change:
     return lambda trial: trial if trial.config["clients"] == 1 else change(trial)
 
 
-# 0.5 %, more than the check allows.
+# An error rate of 0.5 %, which exceeds the check's limit, and one of 5 %.
 FEW, MANY = set_figures(errors=500), set_figures(errors=5_000)
 LOADING = set_figures(load__errors=500, load__operations=1_000)
 
@@ -177,7 +177,7 @@ def rates(change: Change) -> Search:
 
 
 def above(rate: int, change: Change) -> Change:
-    """Applies a change only to the trials at higher rates."""
+    """Applies a change only to the trials at rates above `rate`."""
     return lambda trial: change(trial) if int(trial.config["rate"]) > rate else trial
 
 
@@ -288,7 +288,7 @@ def test_loads_far_from_the_answer_contradict_it() -> None:
     }
     (finding,) = find_contradictions(low, trials)
     assert (finding.severity, finding.trials) == (Severity.SUSPECT, ("at-4000",))
-    # A search that reached its upper bound is no exception.
+    # The check also applies to a search that reached its upper bound.
     high = replace(low, kind="beyond", load=4_000)
     assert [*high.contradictions] == [[], [2_000]]
     assert "was not met at 2,000" in next(find_contradictions(high, trials)).message

@@ -54,7 +54,7 @@ def pilot_warm_up(warm_ups: tuple[float, float], random: np.random.Generator) ->
 
 
 def trial(system: str, repeat: int, rate: float, faults: float, random: np.random.Generator) -> TrialResult:
-    """A trial with the usual disturbances of any system."""
+    """A trial with failed operations, a failed first attempt and a clock jump, each with the probability `faults`."""
     errors, failed, jumped = random.random(3) < faults
     figures = [
         value("throughput", rate),
@@ -115,7 +115,7 @@ def claims(
     faults: float = 0.0,
     warms: bool = False,
 ) -> Counter[Claim]:
-    """The claims of this many experiments."""
+    """The number of simulated experiments with each claim."""
     random = np.random.default_rng([17, int(ratio * 1000), at_least])
     judged = [claim(random, ratio, variation, at_least, until, matters, faults, warms) for _ in range(EXPERIMENTS)]
     counts = Counter(name for name, _ in judged)

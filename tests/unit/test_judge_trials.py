@@ -65,8 +65,8 @@ def test_mean_of_one_digit_has_bounds() -> None:
 
 @pytest.mark.parametrize(("known", "fires"), [({"engine": "0.2.0"}, False), ({"tool": "ycsb"}, True)])
 def test_operations_may_complete_after_the_window(known: dict[str, str], fires: bool) -> None:
-    # 16 clients, 1,524 op/s and 11.05 ms: throughput × mean latency ÷ clients is 1.0525, and an operation took 86 ms of
-    # the 1 s.
+    # 16 clients, 1,524 op/s and 11.05 ms: throughput × mean latency ÷ clients is 1.0525, and the slowest operation took
+    # 86 ms of the window of 1 s.
     figures = set_figures(throughput=1524, all__mean=11.05e6, all__max=86e6, runtime=1e9)
     trial = replace(facts(**known)(figures(means(all=(11.05, 1524)))), clients=16)
     assert [isinstance(item, Finding) for item in littles_law.check_littles_law(trial, Settings())] == [fires]

@@ -54,7 +54,7 @@ def draw_judged(seed: int, truth: float, deviation: float, repeats: int) -> Judg
 
 
 def test_a_store_is_seldom_said_to_beat_itself() -> None:
-    # At most 5 of 100 are claimed by chance; the probability of 13 is below 0.1 %.
+    # By chance, 5 of 100 are claimed on average; the probability of 13 or more is below 0.1 %.
     claimed = [seed for seed in range(100) if draw_judged(seed, 1.0, 0.05, 6).winner is not None]
     assert len(claimed) <= 12
 
@@ -84,7 +84,7 @@ def false(seed: int) -> bool:
 
 
 def test_effect_common_to_all_windows_is_seldom_claimed() -> None:
-    # Noise hides the remainder (docs/concepts/statistics.md).
+    # Up to 2 % may be claimed falsely, because noise hides some of the effects (docs/concepts/statistics.md).
     results = [seed for seed in range(150) if false(seed)]
     print(f"false and valid: {results}")
     assert len(results) <= 3

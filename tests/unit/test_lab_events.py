@@ -88,7 +88,7 @@ def test_failures_never_lower_a_percentile() -> None:
 def test_unended_operations_make_a_percentile_a_bound() -> None:
     outcomes = [
         outcome("READ", "OK", [US] * 980, [2 * US] * 980),
-        # Five were sent but not answered, and fifteen were never sent, so they have no service time.
+        # Five were sent but not answered. Fifteen were never sent, and therefore have no service time.
         outcome("READ", "CENSORED", [100 * MS] * 5, [500 * MS] * 20),
     ]
     values = read_figures(outcomes, due=1_000, in_flight=5, unsent=15)

@@ -23,7 +23,7 @@ from observe_support import read, window_of
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc to read")
 
-# A busy host may not grant a process enough time at first.
+# A busy host may not grant a process enough CPU time at first.
 OBSERVATIONS_MAX = 5
 BURN = "import time\nend = time.monotonic() + 30\nwhile time.monotonic() < end: pass"
 
@@ -82,7 +82,7 @@ def test_only_unwatched_processes_count_as_foreign_cpu(stranger: Callable[[], in
         observer.watch_process("engine", pid)
         observe(observer)
         known = figures(observer, "measure")
-    # With a lower usage, the tolerance below would hide an error.
+    # If the process used less, the tolerance of the next check would hide an error.
     assert used > 0.2
     assert blamed > 0.9 * used / (os.cpu_count() or 1) - 0.02
     # The process is now part of the lab; other programs on this machine may still use any amount of CPU time.

@@ -120,7 +120,7 @@ def test_limited_second_version_group_includes_its_ancestors(host: Host) -> None
     assert group.processes == (200, top / "pod")
     full(host)
     sample = take_sample({}, group, host.proc, NOW)
-    # The host has 6 MB; the group has its limit minus the memory in use, not counting idle cache.
+    # The host has 6 MB available; the group has its limit minus the memory in use, where idle cache is not in use.
     assert sample.memory["available"] == 4_194_304 - 3_000_000 + 1_500_000
     assert sample.throttled_ns == 250_000
 

@@ -70,7 +70,7 @@ def test_ended_foreign_process_costs_one_pair_of_samples() -> None:
         sample(1, busy=100, processes={LAB: process(1000)}),
         sample(2, busy=120, processes={LAB: process(1000)}),
     ]
-    # The owner of the first 100 ticks is unknown; the second second has 20 foreign ticks.
+    # The owner of the first 100 ticks is unknown; 20 ticks in the following second are foreign.
     assert figures(*samples)["cpu.others"] == pytest.approx(20 / 200)
 
 

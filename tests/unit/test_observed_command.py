@@ -24,13 +24,13 @@ PROGRESS = PlainLines(Console(file=io.StringIO()))
 
 
 class Seen(Watch):
-    """Records calls."""
+    """Counts the samples that a watch is asked to take."""
 
     def __init__(self) -> None:
         self.looks = 0
 
     def take_sample(self) -> None:
-        """Records a sample."""
+        """Counts a sample."""
         self.looks += 1
 
 

@@ -114,7 +114,7 @@ def read_identifiers() -> set[str]:
 
 @cache
 def read_places() -> frozenset[str]:
-    """The paths of all sources and their folders, with a slash at either end."""
+    """The paths of all sources and their folders: each begins with a slash, and a folder's path also ends with one."""
     names = {f"/{source.relative_to(ROOT).as_posix()}" for source in SOURCES}
     return frozenset(names | {f"{parent}/" for name in names for parent in Path(name).parents})
 

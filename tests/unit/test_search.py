@@ -78,7 +78,7 @@ def test_search_is_a_function_of_unordered_samples() -> None:
     while not isinstance(step := next_step(rule, samples), SearchOutcome):
         steps.append(step)
         samples.setdefault(step, []).append(draw(step, len(samples.get(step, ()))))
-        # A resumed search sees the same samples in another order.
+        # A resumed search receives the same samples in another order.
         again = {load: list(sample) for load, sample in reversed(samples.items())}
         assert next_step(rule, again) == next_step(rule, samples)
 

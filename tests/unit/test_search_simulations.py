@@ -23,7 +23,7 @@ from loadstone.statistics.usl import law_curve
 from statistics_support import chance, count_experiments
 
 CASES = count_experiments(500)
-# A search takes milliseconds.
+# Fewer searches for a knee run, because each takes milliseconds.
 KNEES = count_experiments(200)
 NOISE = (0.005, 0.02, 0.05)
 
@@ -38,14 +38,14 @@ class System:
 
     @classmethod
     def draw_system(cls, random: np.random.Generator) -> System:
-        """A system that saturates between a few and thousands of clients."""
+        """A system that saturates at a number of clients between a few and thousands."""
         return cls(1000.0, 10 ** random.uniform(-3, -0.7), 10 ** random.uniform(-7, -2.5))
 
     def throughput(self, clients: float) -> float:
         return float(law_curve(np.array([clients], dtype=float), self.lam, self.sigma, self.kappa)[0])
 
     def latency_ns(self, clients: float) -> float:
-        """By Little's law; a percentile is three times the mean."""
+        """A percentile of latency: three times the mean latency by Little's law."""
         return 3e9 * clients / self.throughput(clients)
 
     def knee(self, loads: Sequence[float]) -> float:

@@ -69,7 +69,7 @@ def test_equal_repeats_have_an_interval_of_zero_width() -> None:
         interval, p = t_interval([[0.0] * 6, [0.3] * 6, [1.0, 2, 3, 4, 5, 6]])
     assert interval.low.tolist() == [0, pytest.approx(0.3), pytest.approx(3.5 - 2.5706 * math.sqrt(3.5 / 6), abs=1e-4)]
     assert p[0] == 1
-    # Without data the caller must decide.
+    # Without data there is no p, and the caller must decide.
     assert math.isnan(p[1])
     assert p[2] == pytest.approx(stats.ttest_1samp([1, 2, 3, 4, 5, 6], 0).pvalue)
 

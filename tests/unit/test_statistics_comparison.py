@@ -85,7 +85,7 @@ def test_bias_does_not_shrink_with_repeats() -> None:
     # Two scenarios whose centres differ by a factor of 4.
     biased = detectable_difference([(0.0, half), (math.log(4), half)], 6, 24)
     assert biased == pytest.approx(2 * (1 + later) - 1)
-    # A bias beyond the distance from 1 is never overcome.
+    # No number of repeats overcomes a bias that exceeds the ratio's distance from 1.
     assert repeats_for(Estimate(1.5, 6), half, math.log(2), 0.01) == math.inf
     assert repeats_for(Estimate(1.5, 6), half, 0.0, 0.01) == 2
 

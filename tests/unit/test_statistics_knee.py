@@ -165,7 +165,8 @@ def test_load_with_few_repeats_stays_uncertain() -> None:
 
 def test_real_sweep_ending_after_its_knee_claims_none() -> None:
     knee = find_knee({clients: dict(enumerate(values)) for clients, values in HBASE.items()}, blocks=False)
-    # The report's author named 31 or 32 clients, the maximum of the averages. 10 clients are omitted: measured once.
+    # The report's author named 31 or 32 clients, the maximum of the averages. The knee excludes 10 clients, a load that
+    # was measured only once.
     assert list(knee.loads) == [20, 25, 28, 30, 31, 32, 33, 35, 40]
     assert (knee.lower, knee.reached, knee.unclaimed) == (20, 28, "scatter")
 
@@ -218,7 +219,7 @@ SHAPES = ("linear-then-flat", "contention", "collapse", "step", "slow", "rising"
 
 
 def draw_curve(shape: str, first: float, last: float, random: Generator) -> Curve:
-    """A curve of a shape, over loads from `first` to `last`."""
+    """A random curve of this shape, over loads from `first` to `last`."""
     start, middle = math.log(first * 1.2), math.log(last / 3)
     match shape:
         case "linear-then-flat":
@@ -239,7 +240,7 @@ def draw_curve(shape: str, first: float, last: float, random: Generator) -> Curv
 
 
 def covers(knee: Knee, tried: Sequence[float], truth: Floats) -> bool:
-    """Whether the bracket contains the true knee, on the true curve and relative to its highest tested load.
+    """Whether the bracket contains the true knee: the lowest tested load within TOLERANCE of the true maximum.
 
     Without a claim the bracket is open: the knee must be above its lower end.
     """
@@ -326,7 +327,7 @@ def test_sentence_on_scattered_repeats_has_only_lower_end(over: Over, unit: str)
 
 
 def test_collapse_sentence_states_medians() -> None:
-    # Two loads share the plateau; with four repeats, the median lies between two of them.
+    # Two loads share the plateau; with four repeats, the median lies between two figures.
     throughputs = {1.0: 1000, 2.0: 2000, 4.0: 4000, 8.0: 7800, 16.0: 8100, 32.0: 4000, 64.0: 4200}
     scatter = (0.94, 0.97, 1.03, 1.06)
     points = {

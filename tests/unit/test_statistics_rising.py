@@ -18,24 +18,27 @@ MS = 1e6
 
 
 def fires(latencies: Sequence[float] | Floats, seconds: float) -> bool:
-    """Whether the check fires on these medians of intervals, ns."""
+    """Whether the check fires on these latencies, ns, one for each interval."""
     return bool(rise_text([float(latency) for latency in latencies], seconds, SETTINGS))
 
 
 @pytest.mark.parametrize("n", [20, 30, 60, 120, 600])
 @pytest.mark.parametrize("phi", [0.0, 0.5])
 def test_trendless_noise_rarely_fires(phi: float, n: int) -> None:
-    # The noise is as wide as the level and so slow that the absolute threshold never suppresses it.
+    # The noise is as wide as the level, and latencies are so high that the absolute threshold never suppresses a rise.
     normal = autoregressive(np.random.default_rng([3, n]), phi, (SERIES, n), 0.01) - 100
     noise = 100 * MS * np.exp(normal)
     hits = [fires(latencies, n / 1000) for latencies in noise]
     print(f"lognormal noise, phi {phi}, {n} intervals: {np.mean(hits):.2%}")
-    # Both columns together are below 1 %.
+    # The check reads two columns, p50 and p99, so it fires on less than 1 % of steady series.
     assert np.mean(hits) <= 0.005
 
 
 def queue(random: Generator, rate: float, load: float, seconds: int) -> tuple[Floats, Floats]:
-    """The p50 and the p99 of each second, ns, of Poisson arrivals at one server with constant service times (M/D/1)."""
+    """Response times in an M/D/1 queue: the p50 and the p99, in ns, of the operations due in each second.
+
+    Operations arrive as a Poisson process at one server with a constant service time.
+    """
     due = np.sort(random.uniform(0, seconds, random.poisson(rate * seconds)))
     service, number = load / rate, np.arange(len(due))
     # Lindley: an operation begins at its arrival or at the end of its predecessor, whichever is later.

@@ -84,8 +84,8 @@ def test_the_rule_of_stopping_keeps_the_interval_honest(name: str, until: float)
 
 
 def test_stopping_rule_seldom_separates_equal_variants() -> None:
-    # Samples that are narrow by chance stop early, so the error rate exceeds 5 %. It peaks near this width, twice the
-    # repeats' variation. Three times as many experiments are run, because the rate is close to its bound.
+    # Samples that are narrow by chance stop early, so the error rate exceeds 5 %. The rate peaks near this width, twice
+    # the repeats' variation. Three times as many experiments are run, because the rate is close to its bound.
     random, at_most = np.random.default_rng([4, 20]), 20
     claims = []
     for pair in POPULATIONS["normal"].draw(random, (3 * EXPERIMENTS, 2, at_most)):

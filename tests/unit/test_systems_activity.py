@@ -80,7 +80,7 @@ START = datetime(2026, 11, 24, 2, 0)
 
 
 def count_starts(path: Path, content: bytes, since: datetime = START) -> dict[str, float]:
-    """The figures from a log of PostgreSQL since its start."""
+    """The figures from a log of PostgreSQL, without the lines before `since`."""
     path.write_bytes(content)
     return activity_figures([(path, since.timestamp())], named("postgres").activities)
 

@@ -1,4 +1,4 @@
-"""Helper processes that answer several requests: Python programs here, because they need not be Java programs."""
+"""Helper processes that answer several requests: Python programs here, because a helper need not be a Java program."""
 
 from __future__ import annotations
 

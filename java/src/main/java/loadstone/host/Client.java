@@ -24,8 +24,8 @@ abstract class Client {
 
   /**
    * Performs one operation. Returns 1 + the outcome's ordinal in the low 8 bits, and the length of the answer above
-   * them. If the answer is longer than the shared memory, returns only the length, negated; FETCH then copies it
-   * into larger memory.
+   * them. If the answer is longer than the shared memory, returns only the length, negated; FETCH then copies the
+   * answer into larger memory.
    */
   final long call(int operation, int keyLength, int length, int count) throws Exception {
     if (operation == FETCH) {
@@ -57,7 +57,7 @@ abstract class Client {
   /** Called when an operation on a record begins. */
   protected void begins() {}
 
-  /** Called when the operation has finished, even with an exception, which an exception thrown here replaces. */
+  /** Called when the operation has finished. An exception thrown here replaces an exception of the operation. */
   protected void ends() throws Exception {}
 
   private long done(Outcome outcome) {

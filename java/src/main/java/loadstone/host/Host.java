@@ -30,7 +30,7 @@ final class Host {
     client.share(memory);
   }
 
-  /** The message of a client's last failure; null if there was none. */
+  /** The message of a client's last failure; null if there was none, or if the message was already returned. */
   static byte[] words(Client client) {
     String message = client.takeMessage();
     return message == null ? null : message.getBytes(StandardCharsets.UTF_8);

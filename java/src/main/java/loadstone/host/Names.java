@@ -27,7 +27,7 @@ final class Names {
     if (place >= SLOTS || length > Long.BYTES || end < Long.BYTES) {
       return string(source, at, length);
     }
-    // For a shorter name, the preceding bytes are also compared. At worst, a cached name is created again.
+    // For a name of fewer than eight bytes, the preceding bytes are also compared. At worst, a name is created again.
     long bytes = (long) LONG.get(source, end - Long.BYTES);
     if (length != lengths[place] || bytes != ends[place] || last[place] == null) {
       lengths[place] = length;
