@@ -283,6 +283,23 @@ def test_unreachable_cluster_ends_the_run(stress: Stress) -> None:
     assert "Connection refused" in outcome.stderr
 
 
+@pytest.mark.parametrize(
+    ("line", "option"),
+    [
+        ("write n=9 -rate threads=0", "-rate threads="),
+        ("counter_write n=9 keysize=0", "keysize="),
+        ("write n=9 -col timestamp=9999999999999999999", "-col timestamp="),
+        ("write duration=213503982334602d", "the length of the run"),
+    ],
+)
+def test_refused_runs_create_no_tables(stress: Stress, line: str, option: str) -> None:
+    with FakeCassandra() as server:
+        outcome = stress(server, line)
+    assert outcome.code == 1
+    assert f"error: {option}" in outcome.stderr
+    assert not server.queries
+
+
 def test_refused_compact_storage_is_omitted(stress: Stress) -> None:
     with FakeCassandra() as server:
         reason = "COMPACT STORAGE tables are not allowed starting with version 4.0"
@@ -450,3 +467,24 @@ def test_missing_files_are_named(stress: Stress, tmp_path: Path, group: str) -> 
     assert outcome.code == 1
     assert "missing" in outcome.stderr
     assert "hint: " in outcome.stderr
+
+
+@pytest.mark.parametrize("option", ["file", "hdrfile"])
+def test_incomplete_logs_have_a_status(stress: Stress, option: str) -> None:
+    with FakeCassandra() as server:
+        outcome = stress(server, f"write n=5 no-warmup -rate threads=1 -log {option}=/dev/full")
+    assert outcome.code == 1
+    assert "error: cannot write /dev/full" in outcome.stderr
+    assert outcome.stdout.endswith("\n\nEND\n")
+
+
+def test_log_has_the_lines_of_every_step(stress: Stress, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with FakeCassandra() as server:
+        assert stress(server, f"write n=8 -rate threads>=2 threads<=2 -log file={log}").code == 0
+        lines = log.read_text().splitlines()
+        outcome = stress(server, "write err<0.9 n>1 n<2 no-warmup -rate threads>=1 threads<=1 -log interval=100ms")
+    assert outcome.code == 0
+    assert {"Warming up WRITE with 2 iterations...", "Thread count was not specified"} <= set(lines)
+    assert "\nWARNING: uncertainty mode (err<) results in uneven workload between thread runs" in outcome.stdout
+    assert "WARNING" not in log.read_text()

@@ -166,6 +166,8 @@ def test_relative_library_is_found(tmp_path: Path) -> None:
         ("write -rate threads=5", "error: -rate cannot be set in the command"),
         ("write -mode native cql3 user=a", "error: user= cannot be set in the command"),
         ("write -schema replication (factor=3)", "error: the replication cannot be set in the command"),
+        ("WRITE -Schema Replication(factor=3)", "error: the replication cannot be set in the command"),
+        ("write N = 5", "error: n= cannot be set in the command"),
         ("cassandra-stress write", 'error: "cassandra-stress write" does not begin with a command'),
         ("", 'error: "" does not begin with a command of cassandra-stress'),
         ("write -compat 9", "error: -compat must be 3.0, 3.11, 4 or 5"),

@@ -10,10 +10,17 @@ from event_support import outcome, parse_events, ready, summary
 from experiment_support import load_text, mistakes
 from loadstone.engine.event_types import StatementRows
 from loadstone.engine.events import Ready, Result, Summary
+from loadstone.errors import LoadstoneError
 from loadstone.experiment.kind import EndedLaunch, EngineLaunch
 from loadstone.experiment.plan import forecast
 from loadstone.experiment.plan.plan import plan_experiment
-from loadstone.workloads.cassandra_stress import command_operations, rows_per_operation
+from loadstone.workloads.cassandra_stress import (
+    CassandraStress,
+    check_variant,
+    command_operations,
+    load_work,
+    rows_per_operation,
+)
 from loadstone.workloads.distribution import parse_distribution
 from loadstone.workloads.statement_figures import statement_figures
 
@@ -156,6 +163,29 @@ def test_rows_of_each_statement_are_figures() -> None:
 )
 def test_operations_of_a_command_are_compared(command: str, operations: list[str]) -> None:
     assert command_operations(command) == operations
+
+
+def test_loads_keep_the_options_of_the_data() -> None:
+    work = CassandraStress(command="READ CL= QUORUM KeySize =20 -POP seq=1..5 -Col n=fixed(1)", population=9)
+    assert load_work(work, "write").command == "write CL=QUORUM KeySize=20 -col n=fixed(1)"
+
+
+@pytest.mark.parametrize(
+    ("command", "accepted"), [("user profile={} ops(insert=1)", "1"), ("write -col n=fixed(1)", "12")]
+)
+def test_replication_of_profiles_is_compared(tmp_path: Path, command: str, accepted: str) -> None:
+    profile = Path(__file__).parents[1] / "fixtures/cassandra-stress/simple.yaml"
+    text = (
+        "systems: {cassandra: {start: cassandra, table: {replication_factor: '{copies}'}}}\nvary: {copies: [1, 2]}\n"
+        f"workload: {{cassandra-stress: {{command: '{command.format(profile)}', population: 10}}}}\n"
+    )
+    for variant in plan_experiment(load_text(tmp_path, text).experiment).variants:
+        copies = str(variant.config["copies"])
+        if copies in accepted:
+            check_variant(variant)
+            continue
+        with pytest.raises(LoadstoneError, match=f"define the replication factor 1, and the experiment {copies}"):
+            check_variant(variant)
 
 
 QUERY = {"query": {"cql": "SELECT …", "validates": True}}

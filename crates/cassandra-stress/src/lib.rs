@@ -47,10 +47,8 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
         let warning = format!("the query {name} of the profile is not used, as in the tool: ops({name}=) is built in");
         settings.warnings.push(warning);
     }
-    if let Some(user) = &settings.command.user {
-        // The spec is checked before any table is created.
-        user::columns_spec(&settings, &profiles, user).map_err(name_options)?;
-    }
+    // The run is checked before any table is created.
+    translate::check_run(&settings, &profiles).map_err(name_options)?;
     if settings.front_end.explain {
         let text = match &settings.command.user {
             Some(user) => {
@@ -84,31 +82,47 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
     run::run_command(&settings, &profiles, arguments, controls).map_err(name_options)
 }
 
-/// Maps text in hints that names store properties to text that names the options of this command line.
-const OPTIONS: [(&str, &str); 12] = [
+/// Maps text in messages and hints that names store properties to text that names the options of this command line.
+const OPTIONS: [(&str, &str); 24] = [
     ("set hosts and port", "set -node and -port native="),
+    ("set the port with port=9042", "set the port with -port native="),
     ("cassandra.username and cassandra.password", "-mode native cql3 user= and password="),
+    ("cassandra.username", "-mode native cql3 user="),
+    ("cassandra.password", "-mode native cql3 password="),
     ("cassandra.localdc", "-node datacenter="),
     ("cassandra.whitelist", "-node whitelist"),
-    ("cassandra.protocol=", "-mode native cql3 protocolVersion="),
+    ("cassandra.keyspace", "-schema keyspace="),
+    ("cassandra.readconsistencylevel", "cl="),
+    ("cassandra.writeconsistencylevel", "cl="),
+    ("cassandra.readtimeoutmillis", "-mode native cql3 requestTimeout="),
+    ("cassandra.maxconnections", "-mode native cql3 connectionsPerHost="),
+    ("cassandra.coreconnections", "-mode native cql3 connectionsPerHost="),
+    ("cassandra.protocol", "-mode native cql3 protocolVersion="),
+    ("cassandra.compression", "-mode native cql3 compression="),
     ("cassandra.useSSL=true", "-transport truststore="),
-    ("cassandra.tls.ca", "-transport truststore="),
+    ("cassandra.useSSL", "-transport truststore="),
     ("cassandra.tls.certificate and cassandra.tls.key", "-transport keystore="),
     ("set cassandra.tls.name to a name in the certificate", "set -node to names in the certificate"),
     ("cassandra.tls.verify=ca", "-transport hostname-verification=false"),
+    ("cassandra.tls.ca", "-transport truststore="),
     ("run fewer clients, or let idle clients spin: -p spin.sleep=true", "or run fewer clients"),
+    ("several load generators with a segment each", "several processes (each with its segment=k/n of -pop seq=)"),
     ("use more executors (-p executors=N)", "use several processes (each with its segment=k/n of -pop seq=)"),
 ];
 
-/// Replaces the properties in a hint with options of this command line.
-fn rename_properties(hint: &str) -> String {
-    OPTIONS.iter().fold(hint.to_owned(), |hint, (property, option)| hint.replace(property, option))
+/// Replaces the properties in a message or a hint with options of this command line.
+fn rename_properties(text: &str) -> String {
+    OPTIONS.iter().fold(text.to_owned(), |text, (property, option)| {
+        // The name of an option ends with `=`, and a value may follow the property.
+        text.replace(&format!("{property}="), option).replace(property, option)
+    })
 }
 
-/// Replaces the properties in an error's hint with options of this command line, and sets the tool's exit status.
+/// Replaces the properties in an error with options of this command line, and sets the tool's exit status.
 fn name_options(mut error: EngineError) -> EngineError {
     // The tool has no other exit status for failures.
     error.kind = ErrorKind::Failed;
+    error.message = rename_properties(&error.message);
     error.hint = error.hint.as_deref().map(rename_properties);
     error
 }
@@ -145,4 +159,53 @@ fn read_node_file(settings: &mut Settings) -> Result<(), EngineError> {
         return Err(EngineError::usage(format!("{path} names no host")).hint("write one host per line"));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse_settings(line: &str) -> Settings {
+        match parse(&line.split_whitespace().collect::<Vec<_>>()) {
+            Ok(CommandLineRequest::Run(settings)) => *settings,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn messages_name_options() {
+        let settings = parse_settings(
+            "read n=1 -mode native cql3 user=a password=b compression=lz4 protocolVersion=4 requestTimeout=9 \
+             connectionsPerHost=2 -node datacenter=dc1 whitelist a",
+        );
+        let spec = translate::translate_settings(&settings, &[], 1).unwrap();
+        let properties = spec.store.properties.keys().filter(|name| name.starts_with("cassandra."));
+        for name in properties.map(String::as_str).chain(["cassandra.useSSL", "cassandra.tls.ca"]) {
+            let text = rename_properties(&format!("omit {name}, or set {name}=4"));
+            assert!(!text.contains("cassandra.") && !text.contains("=="), "{text}");
+        }
+    }
+
+    #[test]
+    fn refusals_name_options() {
+        for (line, message) in [
+            ("write n=1 -rate threads=0", "-rate threads= must be at least 1, got 0"),
+            ("write n=1 -rate threads=2147483647", "-rate threads= must be at most 1000000, got 2147483647"),
+            ("write n=0 keysize=0", "keysize=: must be from 1 to 65535, got 0"),
+            ("write n=1 -col timestamp=9999999999999999999", "-col timestamp=9999999999999999999 is not a number"),
+            // In 64 bits, this number of days would be less than a day.
+            ("write duration=213503982334602d", "the length of the run in seconds must be between 0 and"),
+        ] {
+            let error = name_options(translate::check_run(&parse_settings(line), &[]).unwrap_err());
+            assert!(error.message.starts_with(message), "{line}: {}", error.message);
+            assert!(error.hint.is_some(), "{line}");
+        }
+    }
+
+    #[test]
+    fn brackets_are_not_part_of_addresses() {
+        let settings = parse_settings("write n=1 -node [::1]:9043,[::2],::3,localhost");
+        let properties = translate::properties(&settings, &[]).unwrap();
+        assert_eq!((properties["hosts"].as_str(), properties["port"].as_str()), ("::1,::2,::3,localhost", "9043"));
+    }
 }

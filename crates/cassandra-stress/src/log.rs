@@ -4,12 +4,14 @@ use std::fs::File;
 use std::io::Write;
 
 use loadstone_wire::error::EngineError;
-use loadstone_wire::output::{print_err, print_out};
+use loadstone_wire::output::print_out;
 
 /// Writes to standard output and to the file of `-log file=`.
 #[derive(Debug)]
 pub struct Log {
     file: Option<(String, File)>,
+    /// The first error of writing the file.
+    error: Option<EngineError>,
     /// The text of the current step, for `-graph`.
     pub step: Option<String>,
 }
@@ -21,7 +23,7 @@ impl Log {
             Err(error) => Err(EngineError::usage(format!("cannot write {path}: {error}"))
                 .hint("-log file= names a file in a writable directory")),
         });
-        Ok(Self { file: file.transpose()?, step: keeps_steps.then(String::new) })
+        Ok(Self { file: file.transpose()?, error: None, step: keeps_steps.then(String::new) })
     }
 
     /// Stores text for `-graph` without printing it.
@@ -38,8 +40,14 @@ impl Log {
         if let Some((path, file)) = &mut self.file
             && let Err(error) = file.write_all(text.as_bytes())
         {
-            print_err(&format!("warning: cannot write {path}: {error}\n"));
+            let error = EngineError::failed(format!("cannot write {path}: {error}"));
+            self.error = Some(error.hint("the log is incomplete; free space and run again"));
             self.file = None;
         }
+    }
+
+    /// Returns the first write error, if there was one.
+    pub fn finish_file(self) -> Result<(), EngineError> {
+        self.error.map_or(Ok(()), Err)
     }
 }

@@ -10,9 +10,9 @@ use loadstone_session::Options;
 use loadstone_stores::cassandra::{Description, execute_script};
 use loadstone_stress::compat::Compat;
 use loadstone_stress::output::{
-    END, FAILURE, SCHEMA_ONLY, Summary, is_saturated, next_threads, render_auto_table, render_improvement,
-    render_profiles, render_results, render_running, render_saturation, render_settings, render_steps_header,
-    render_warmup,
+    END, FAILURE, SCHEMA_ONLY, Summary, UNEVEN_STEPS, is_saturated, next_threads, render_auto_table,
+    render_improvement, render_profiles, render_results, render_running, render_saturation, render_settings,
+    render_steps_header, render_warmup,
 };
 use loadstone_stress::profile::Profile;
 use loadstone_stress::settings::{RateSettings, RunLength, Settings, Truncate};
@@ -69,8 +69,8 @@ pub fn run_command(
         print_out(&format!("Created {part}. All nodes agree on the schema.\n"));
     }
     if settings.command.length == RunLength::Count(0) {
-        print_out(&format!("{SCHEMA_ONLY}\n"));
-        return Ok(0);
+        log.print_text(&format!("{SCHEMA_ONLY}\n"));
+        return log.finish_file().map(|()| 0);
     }
     user::check_tables(settings, profiles, &options)?;
     let emptying: Vec<String> = if profiles.is_empty() {
@@ -79,7 +79,7 @@ pub fn run_command(
         profiles.iter().map(|profile| format!("TRUNCATE {}", profile.table.full_name())).collect()
     };
     let truncate = || execute_script(&options, &emptying).map(drop);
-    if let Some(code) = warm_up(settings, profiles, controls)? {
+    if let Some(code) = warm_up(settings, profiles, controls, &mut log)? {
         return Ok(code);
     }
     if settings.command.truncate == Truncate::Once {
@@ -89,7 +89,7 @@ pub fn run_command(
     let result = run_steps(settings, profiles, controls, &mut files, &options, &truncate);
     // The results measured so far are written even if the run failed. The first error is returned.
     let page = files.graph.map_or(Ok(()), Graph::write_page);
-    let logged = files.hdr.map_or(Ok(()), HdrLog::finish_file);
+    let logged = files.hdr.map_or(Ok(()), HdrLog::finish_file).and(files.log.finish_file());
     if let Some(note) = files.collections.describe_unknown() {
         print_err(&note);
     }
@@ -113,7 +113,10 @@ fn run_steps(
     };
     let steps = !matches!(settings.rate, RateSettings::Threads { .. });
     if steps {
-        print_out("Thread count was not specified\n");
+        log.print_text("Thread count was not specified\n");
+        if matches!(settings.command.length, RunLength::Uncertainty { .. }) {
+            log.print_text(UNEVEN_STEPS);
+        }
     }
     let mut done: Vec<(u32, Summary, f64)> = Vec::new();
     let mut rates = Vec::new();
@@ -193,7 +196,7 @@ fn run_steps(
             break;
         }
         if settings.command.command.is_update() {
-            print_out(&format!("Sleeping for {}s\n", SETTLE.as_secs()));
+            log.print_text(&format!("Sleeping for {}s\n", SETTLE.as_secs()));
             if let Some(end) = controls.recv_timeout(SETTLE).ok().and_then(Control::find_end) {
                 print_comparison(log, settings, &done, steps);
                 return Ok(end.code());
@@ -229,9 +232,14 @@ fn print_comparison(log: &mut Log, settings: &Settings, done: &[(u32, Summary, f
 
 /// Warms up each operation. The results of the warm-up do not count, and failed operations do not end it.
 /// Returns the exit code if the run was interrupted.
-fn warm_up(settings: &Settings, profiles: &[Profile], controls: &Receiver<Control>) -> Result<Option<u8>, EngineError> {
+fn warm_up(
+    settings: &Settings,
+    profiles: &[Profile],
+    controls: &Receiver<Control>,
+    log: &mut Log,
+) -> Result<Option<u8>, EngineError> {
     for (label, spec) in translate_warmups(settings, profiles)? {
-        print_out(&render_warmup(settings, &label));
+        log.print_text(&render_warmup(settings, &label));
         let mut warm_up = WarmUp::default();
         let end = loadstone_registry::run(&spec, controls, &mut warm_up)?;
         if warm_up.failed > 0 {

@@ -28,6 +28,16 @@ pub fn first_threads(settings: &Settings) -> u32 {
     }
 }
 
+/// Refuses a run that cannot be performed.
+pub fn check_run(settings: &Settings, profiles: &[Profile]) -> Result<(), EngineError> {
+    let mut settings = settings.clone();
+    if settings.command.length == RunLength::Count(0) {
+        // The tables are created, and nothing is run.
+        settings.command.length = RunLength::Count(1);
+    }
+    translate_settings(&settings, profiles, first_threads(&settings)).map(drop)
+}
+
 /// The trial for a run with the given number of clients.
 pub fn translate_settings(settings: &Settings, profiles: &[Profile], threads: u32) -> Result<TrialSpec, EngineError> {
     let seed = unix_ns();
@@ -45,7 +55,7 @@ pub fn translate_settings(settings: &Settings, profiles: &[Profile], threads: u3
     let until = match settings.command.length {
         RunLength::Count(count) => count_until(count.max(0) as u64, &mut work, seed)?,
         RunLength::Duration { amount, unit } => {
-            Until { operations: None, seconds: Some((amount * unit.seconds()) as f64) }
+            Until { operations: None, seconds: Some(amount as f64 * unit.seconds() as f64) }
         }
         // The printer ends the run as soon as the rate is known with sufficient precision.
         RunLength::Uncertainty { max, .. } => {
@@ -163,8 +173,28 @@ fn build_trial(
         executors: u64::from(executors),
         ..TrialSpec::new(store, WorkSpec::Statements(work), seed)
     };
-    spec.check()?;
+    spec.validate().map_err(|refusal| refusal.rename_fields(name_option))?;
     Ok(spec)
+}
+
+/// The option that sets a field of the spec.
+fn name_option(field: &str) -> String {
+    let option = match field {
+        "clients" => "-rate threads=",
+        "until.operations" => "n=",
+        "until.seconds" => "the length of the run in seconds",
+        "interval_ms" => "-log interval=",
+        "pace.rate" => "-rate throttle= or fixed=",
+        "work.key_bytes" => "keysize=",
+        "work.columns" => "-col names=",
+        "work.size" => "-col size=",
+        "work.mix" => "ratio()",
+        "work.add" => "add=",
+        "work.population" => "-pop",
+        "work.row_population_ratio" => "-insert row-population-ratio=",
+        field => field,
+    };
+    option.to_owned()
 }
 
 /// The largest number of executors, up to the usual number, that can share the connections equally.
@@ -177,7 +207,10 @@ fn count_executors(connections: u32, threads: u32) -> u32 {
 /// The workload with the given operations.
 pub fn stress_spec(settings: &Settings, mix: BTreeMap<Operation, f64>) -> Result<StressSpec, EngineError> {
     let timestamp = settings.columns.timestamp.as_ref().map(|text| {
-        text.parse().map_err(|_| EngineError::usage(format!("-col timestamp={text} is not a number of microseconds")))
+        text.parse().map_err(|_| {
+            EngineError::usage(format!("-col timestamp={text} is not a number of microseconds"))
+                .hint(format!("use a number from 0 to {}", i64::MAX))
+        })
     });
     Ok(StressSpec {
         compat: settings.compat,
@@ -216,7 +249,7 @@ pub fn properties(settings: &Settings, profiles: &[Profile]) -> Result<BTreeMap<
                 .hint("list hosts with one port; the other nodes are discovered"));
         }
         port = own.or(port);
-        hosts.push(host);
+        hosts.push(host.trim_start_matches('[').trim_end_matches(']'));
     }
     set("hosts", hosts.join(","));
     set("port", port.map_or_else(|| settings.port.native.to_string(), str::to_owned));

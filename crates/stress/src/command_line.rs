@@ -93,11 +93,39 @@ pub fn parse(arguments: &[impl AsRef<str>]) -> Result<CommandLineRequest, UsageE
 /// # Errors
 /// As for [`parse`].
 pub fn parse_as(arguments: &[impl AsRef<str>], default: Compat) -> Result<CommandLineRequest, UsageError> {
-    let tokens = repair_arguments(arguments);
+    parse_arguments(arguments, default).map_err(|error| {
+        let hint = error.hint.clone().unwrap_or_else(|| find_hint(error.message()).to_owned());
+        error.with_hint(hint)
+    })
+}
+
+/// The hint for a message of the tool.
+fn find_hint(message: &str) -> &'static str {
+    const DISTRIBUTIONS: &str = "write fixed(N), uniform(A..B), gaussian(A..B), exp(A..B), extreme(A..B,SHAPE), \
+                                 qextreme(A..B,SHAPE,PARTS) or seq(A..B), with A below B";
+    const HINTS: [(&str, &str); 9] = [
+        ("Illegal distribution", DISTRIBUTIONS),
+        ("Invalid parameter list for", DISTRIBUTIONS),
+        ("cannot draw from", DISTRIBUTIONS),
+        ("For input string:", "use a smaller number"),
+        ("Out of range:", "use a smaller number"),
+        ("than once", "write each option once"),
+        ("defined multiple times", "write each option once"),
+        ("can't have both", "omit one of the two"),
+        ("Invalid replication strategy", "write SimpleStrategy or NetworkTopologyStrategy"),
+    ];
+    HINTS.iter().find(|(part, _)| message.contains(part)).map_or(
+        "help lists the commands and option groups; help -rate, for example, lists the options of a group",
+        |(_, hint)| hint,
+    )
+}
+
+fn parse_arguments(arguments: &[impl AsRef<str>], default: Compat) -> Result<CommandLineRequest, UsageError> {
+    let mut tokens = repair_arguments(arguments);
+    let explain = take_flag(&mut tokens, "--explain");
+    let print_spec = take_flag(&mut tokens, "--print-spec");
     let mut groups = split_groups(&tokens).map_err(|message| refuse_usage(message, default))?;
     let compat = take_compat(&mut groups, default)?;
-    let explain = take_group(&mut groups, "--explain").is_some();
-    let print_spec = take_group(&mut groups, "--print-spec").is_some();
     if let Some(text) = answer_special(&mut groups, compat)? {
         return Ok(CommandLineRequest::Print(text));
     }
@@ -137,6 +165,13 @@ fn repair_arguments(arguments: &[impl AsRef<str>]) -> Vec<String> {
         }
     }
     tokens
+}
+
+/// Removes an option of this front end, which may follow any argument.
+fn take_flag(tokens: &mut Vec<String>, flag: &str) -> bool {
+    let count = tokens.len();
+    tokens.retain(|token| !token.eq_ignore_ascii_case(flag));
+    tokens.len() < count
 }
 
 /// Splits tokens into groups: the first token is a command, and each later token with a `-` begins a group.

@@ -18,6 +18,7 @@ use crate::statements::{operation_statement, schema_statements, table_of, trunca
 pub fn explain(settings: &Settings) -> String {
     let mut lines = vec![describe_length(settings)];
     lines.extend(describe_schema(settings));
+    lines.extend(describe_truncation(settings, &truncate_statements(settings)));
     lines.extend(describe_operations(settings));
     lines.push(describe_data(settings));
     lines.push(describe_population(settings));
@@ -57,7 +58,10 @@ fn has_writes(settings: &Settings) -> bool {
 fn describe_length(settings: &Settings) -> String {
     let name = settings.command.command.name();
     match settings.command.length {
-        RunLength::Count(0) => format!("{name}: creates the schema and performs no operation."),
+        RunLength::Count(0) if settings.command.command.creates_schema() || settings.command.user.is_some() => {
+            format!("{name}: creates the schema and performs no operation.")
+        }
+        RunLength::Count(0) => format!("{name}: performs no operation."),
         RunLength::Count(count) => format!("{name}: {} operations, each on one partition.", format_count(count)),
         RunLength::Duration { amount, unit } => {
             let unit = unit.name().to_lowercase();
@@ -85,12 +89,16 @@ fn describe_schema(settings: &Settings) -> Vec<String> {
     if settings.schema.compression.is_none() {
         lines.push("  The tables are not compressed; -schema compression=LZ4Compressor compresses them.".to_owned());
     }
-    match settings.command.truncate {
-        Truncate::Never => {}
-        Truncate::Once => lines.push(format!("After the warm-up: {}.", truncate_statements(settings).join("; "))),
-        Truncate::Always => lines.push(format!("Before each step: {}.", truncate_statements(settings).join("; "))),
-    }
     lines
+}
+
+fn describe_truncation(settings: &Settings, statements: &[String]) -> Option<String> {
+    let time = match settings.command.truncate {
+        Truncate::Never => return None,
+        Truncate::Once => "After the warm-up",
+        Truncate::Always => "Before each step",
+    };
+    Some(format!("{time}: {}.", statements.join("; ")))
 }
 
 fn describe_operations(settings: &Settings) -> Vec<String> {
@@ -210,7 +218,8 @@ fn describe_warmup(settings: &Settings) -> Option<String> {
     match settings.warmup_operations() {
         0 => None,
         count => {
-            let user = settings.command.user.as_ref().map(|user| user.operations.len());
+            let user = settings.command.user.as_ref();
+            let user = user.map(|user| user.operations.iter().filter(|(_, weight)| *weight > 0.0).count());
             let kinds = user.unwrap_or_else(|| settings.operations().len()) as u64;
             let effect = if has_writes(settings) { "; it writes to the tables" } else { "" };
             Some(format!(
@@ -319,6 +328,16 @@ Errors: an operation has 10 tries, on average 50 ms apart; a failed operation en
         ] {
             assert!(text.contains(line), "{line}\n{text}");
         }
+    }
+
+    #[test]
+    fn every_command_states_its_truncation() {
+        for line in ["write n=8", "read n=8", "mixed n=8"] {
+            let text = explain_line(&format!("{line} truncate=once"));
+            assert!(text.contains("After the warm-up: TRUNCATE keyspace1.standard1"), "{text}");
+        }
+        let text = explain_line("read n=0");
+        assert!(text.starts_with("read: performs no operation.\nSchema: nothing is created;"), "{text}");
     }
 
     #[test]

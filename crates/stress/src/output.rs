@@ -16,7 +16,7 @@ pub use auto::{
     average_improvement, is_saturated, next_threads, render_auto_table, render_improvement, render_saturation,
 };
 pub use messages::{
-    Timing, histogram_tag, render_failed_operation, render_running, render_steps_header, render_warmup,
+    Timing, UNEVEN_STEPS, histogram_tag, render_failed_operation, render_running, render_steps_header, render_warmup,
 };
 pub use profiles::render_profiles;
 pub use results::{Summary, render_results};

@@ -107,8 +107,8 @@ def check(context: Context, path: Keys, keys: Any) -> None:
     if keys.written_for is not None and context.experiment.load.reuse:
         message = "`written_for` and `load.reuse` cannot be combined: each trial reads its own writes"
         context.add_mistake((*path, "written_for"), message, "leave `load.reuse` out")
-    tokens = str(keys.command).split()
-    if context.experiment.measure.ledger and (tokens[:1] == ["user"] or "counter" in str(keys.command)):
+    tokens = split_command(str(keys.command))
+    if context.experiment.measure.ledger and (tokens[:1] == ["user"] or "counter" in str(keys.command).lower()):
         message = "`measure.ledger` records rows of the predefined tables, not of profiles and counters"
         context.add_mistake((*path, "command"), message, "use the command `write` or `mixed`, or leave `ledger` out")
     if "".join(tokens[:1]).lower() not in COMMANDS and not any("{" in word for word in tokens[:1]):
@@ -123,7 +123,7 @@ def check(context: Context, path: Keys, keys: Any) -> None:
     for name in RESERVED.intersection(profile_operations(str(keys.command))):
         message = f'"{name}" cannot be the name of an operation: the names of other figures begin with it'
         context.add_mistake((*path, "command"), message, "give the query another name in the profile")
-    if "replication(" in "".join(tokens):
+    if any(word.lower().startswith("replication(") for word in groups):
         hint = f"write `systems: {{cassandra: {{table: {{{REPLICATION}: 3}}}}}}`"
         context.add_mistake((*path, "command"), "the replication cannot be set in the command", hint)
 
@@ -142,9 +142,16 @@ def check_figure_names(context: Context, path: Keys, names: Iterable[str]) -> No
         figures.add(figure)
 
 
+def split_command(command: str) -> list[str]:
+    """The arguments of a command as the tool reads them: without spaces around `,`, `=` and parentheses, and with the
+    names of the command and of groups in lower case."""
+    tokens = re.sub(r"\s*([,=(])\s*|\s+(?=\))", lambda match: match[1] or "", command).split()
+    return [word.lower() if at == 0 or word.startswith("-") else word for at, word in enumerate(tokens)]
+
+
 def profile_operations(command: str) -> list[str]:
     """The operations of a command with a profile, in lower case; none if the command has templates."""
-    text = re.sub(r"\s*([(),=])\s*", r"\1", command.strip().lower())
+    text = " ".join(split_command(command.lower()))
     match = re.match(r"user\s.*\bops\(([^(){}]*)\)", text)
     weights = [part.partition("=") for part in match[1].split(",")] if match else []
     return [name for name, _, weight in weights if weight != "0"]
@@ -152,7 +159,7 @@ def profile_operations(command: str) -> list[str]:
 
 def command_operations(command: str) -> list[str]:
     """The operations of a command, in lower case; none if the command has templates instead of operations."""
-    text = re.sub(r"\s*([(),=])\s*", r"\1", command.strip().lower())
+    text = " ".join(split_command(command.lower()))
     operation = text.partition(" ")[0]
     if operation == "user" or "{" in operation:
         return profile_operations(command)
@@ -176,15 +183,15 @@ def writes(work: CassandraStress) -> bool:
 
 def is_load(command: str) -> bool:
     """Whether a command defines new tables and reads nothing."""
-    operation = command.split()[0].lower() if command.split() else "read"
-    is_load = operation == "user" and re.search(r"ops\(insert=[\d.]+\)", command.replace(" ", "")) is not None
+    operation = (split_command(command) or ["read"])[0]
+    is_load = operation == "user" and re.search(r"ops\(insert=[\d.]+\)", command.lower().replace(" ", "")) is not None
     return is_load or operation in WRITES
 
 
 def changing(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[str]:
     """Yields commands with writes, because they change data that other trials may read."""
     command = template.render_partly(str(keys.command), point)
-    operation = command.split()[0] if command.split() else "read"
+    operation = (split_command(command) or ["read"])[0]
     # A command that only writes defines new tables. Queries of a profile may write.
     if not operation.endswith("read") and not is_load(command):
         yield f"command: {operation}"
@@ -270,13 +277,23 @@ def mean_size(size: str) -> int:
 
 
 def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
-    """The front end's checks, and the range of the partitions that the command reads."""
-    yield partial(check_range, variant)
+    """The front end's checks, the replication of profiles, and the range of the partitions that the command reads."""
+    yield partial(check_variant, variant)
 
 
-def check_range(variant: Variant) -> None:
-    """Refuses a command that reads partitions outside the population."""
-    work, selection = variant.work, translate_variant(variant, variant.work)["work"]["population"]
+def check_variant(variant: Variant) -> None:
+    """Refuses profiles with another replication, and a command that reads partitions outside the population."""
+    work, spec = variant.work, translate_variant(variant, variant.work)["work"]
+    factor = variant.servers.options.get(REPLICATION) if variant.servers is not None else None
+    if factor and spec["generator"] == "columns":
+        own = re.findall(rf"'{REPLICATION}'\s*:\s*'?(\d+)", " ".join(spec.get("definitions", ())))
+        if set(own) != {str(factor)}:
+            message = (
+                f"the profiles define the replication factor {', '.join(own) or 'none'}, and the experiment {factor}"
+            )
+            hint = f"change keyspace_definition, or leave `table: {{{REPLICATION}: {factor}}}` out"
+            raise LoadstoneError(message, hint)
+    selection = spec["population"]
     first, last = selection_range(selection)
     if writes(work) or work.written_for or selection.get("sequence", {}).get("read_lookback"):
         return
@@ -306,9 +323,10 @@ def phases(variant: Variant, experiment: Experiment) -> Sequence[Phase]:
 
 def translate_command(work: CassandraStress, *, clients: int, hosts: str, port: str, factor: str | None) -> Spec:
     """The spec of a command line. Raises LoadstoneError with the engine's message."""
-    command, *rest = work.command.split() or [""]
+    command, *rest = split_command(work.command) or [""]
     arguments = [command, f"n={work.population}", "no-warmup", *rest]
-    if factor is not None:
+    # A profile defines its keyspace.
+    if factor is not None and command != "user":
         if "-schema" not in arguments:
             arguments.append("-schema")
         arguments.insert(arguments.index("-schema") + 1, f"replication(factor={factor})")
@@ -341,8 +359,8 @@ def translate_variant(variant: Variant, work: CassandraStress) -> Spec:
 
 def load_work(work: CassandraStress, command: str) -> CassandraStress:
     """A command that writes the population, with the options of the measured command that determine the data."""
-    parameters, groups = split_groups(work.command.split())
-    own = [token for token in parameters[1:] if token.startswith(("cl=", "keysize="))]
+    parameters, groups = split_groups(split_command(work.command))
+    own = [token for token in parameters[1:] if token.lower().startswith(("cl=", "keysize="))]
     text = " ".join([command, *own, *drop_group(groups, "-pop")])
     return CassandraStress.model_construct(command=text, population=work.population)
 
@@ -358,7 +376,7 @@ def drop_group(tokens: Sequence[str], group: str) -> list[str]:
 
 def load_specs(variant: Variant, settle: bool, directory: Path, seed: int) -> LaunchStages:
     """Drops and defines the tables and writes one row, then writes the population."""
-    if variant.work.command.split()[0] == "user":
+    if split_command(variant.work.command)[0] == "user":
         return load_profiles(variant, settle, seed)
     mix = translate_variant(variant, variant.work)["work"]["mix"]
     counters = {name.startswith("counter") for name, weight in mix.items() if weight}

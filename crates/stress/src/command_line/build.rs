@@ -8,7 +8,8 @@ use std::collections::VecDeque;
 
 use super::check::check_settings;
 use super::groups::{
-    column_forms, error_forms, insert_forms, log_forms, population_forms, rate_forms, token_range_forms,
+    column_forms, error_forms, insert_forms, log_forms, mixture_forms, population_forms, rate_forms, token_range_forms,
+    user_forms,
 };
 use super::help::SEND_TO_HELP;
 use super::option::{Form, list_options, render_forms, select_form};
@@ -23,6 +24,9 @@ use crate::settings::{
 
 /// More columns than any table has. The limit exists because a list of all column names is created.
 const COLUMNS_MAX: i64 = 65_535;
+
+/// The beginning of the message about a parameter that no form accepts.
+const INVALID_PARAMETER: &str = "Invalid parameter ";
 
 type Built<T> = Result<T, UsageError>;
 
@@ -75,6 +79,12 @@ pub(super) fn build_settings(groups: VecDeque<Group>, compat: Compat) -> Built<S
     Ok(settings)
 }
 
+/// Whether a command accepts this parameter.
+fn is_of_command(parameter: &str, compat: Compat) -> bool {
+    let forms = [mixture_forms(compat), user_forms(compat)].concat();
+    !select_form(&[parameter.to_owned()], forms).is_err_and(|message| message.starts_with(INVALID_PARAMETER))
+}
+
 impl SettingsBuilder {
     fn refuse_group(&self, message: impl std::fmt::Display) -> UsageError {
         refuse_usage(message, self.compat)
@@ -95,7 +105,20 @@ impl SettingsBuilder {
             }),
             Err(message) => {
                 let error = self.refuse_group(&message);
-                Err(if message.starts_with("Invalid parameter ") { error.with_hint(hint) } else { error })
+                let Some(parameter) = message.strip_prefix(INVALID_PARAMETER) else {
+                    let is_cause = |parameter: &&String| {
+                        select_form(&[(*parameter).clone()], forms.to_vec()).is_err_and(|own| own == message)
+                    };
+                    return Err(match parameters.iter().find(is_cause) {
+                        Some(parameter) => error.with_hint(format!("correct {parameter}: help {name} describes it")),
+                        None => error,
+                    });
+                };
+                Err(error.with_hint(if name.starts_with('-') && is_of_command(parameter, self.compat) {
+                    format!("{parameter} belongs to the command: write it before the first option group")
+                } else {
+                    hint
+                }))
             }
         }
     }

@@ -82,7 +82,10 @@ fn compare(text: &'static str, compat: Compat) -> usize {
                 (0, if record.line == records[0].line { block } else { compact(&block, &base) })
             }
             Ok(CommandLineRequest::Print(text)) => (0, text),
-            Err(error) => (error.exit, error.text),
+            Err(error) => {
+                assert!(error.hint.is_some(), "{}", record.line);
+                (error.exit, error.text)
+            }
         };
         // Scylla's fork accepts its own compaction strategy, and so does Loadstone.
         if record.line.contains("IncrementalCompactionStrategy") {
@@ -116,9 +119,29 @@ fn quoting_is_irrelevant() {
 }
 
 #[test]
+fn front_end_flags_may_stand_anywhere() {
+    let last = parse_line("mixed n=10 -rate threads=5 --explain").unwrap();
+    for line in ["--explain mixed n=10 -rate threads=5", "mixed --EXPLAIN n=10 -rate threads=5"] {
+        assert_eq!(parse_line(line).unwrap(), last, "{line}");
+    }
+    assert_ne!(last, parse_line("mixed n=10 -rate threads=5").unwrap());
+}
+
+#[test]
 fn unsupported_commands_name_a_replacement() {
     for (line, message, hint) in [
         ("user profile=a.yaml ops(insert=x)", "Invalid ops specification: insert=x", "ops(insert=1,NAME=2)"),
+        ("user profile=a.yaml ops(insert=1) n=1 -schema", "the 'user' command requires a schema yaml", "the profile"),
+        ("write n=10 -rate threads=2 no-warmup", "Invalid parameter no-warmup", "before the first option group"),
+        ("mixed n=10 -errors ignore ratio(read=1)", "Invalid parameter ratio(read=1)", "before the first option group"),
+        ("write n=10 cl=foo", "Invalid value foo; must match pattern", "correct cl=foo: help write describes it"),
+        ("write n=10 -pop dist=uniform(10)", "Invalid parameter list for", "uniform(A..B)"),
+        (
+            "write n=10 -rate threads=5 threads=6",
+            "threads= has been specified more than once",
+            "write each option once",
+        ),
+        ("write n=10 -rate threads=2 retries=1", "Invalid parameter retries=1", "-rate accepts"),
         ("legacy -o insert", "legacy is not supported", "write n=1000000"),
         ("write n=10 -sendto host", "-sendto is not supported", "segment=k/n"),
         ("write n=10 -cloudconf file=a", "-cloudconf is not supported", "-node"),
@@ -290,7 +313,7 @@ fn use_settings(arguments: &[&str]) -> Option<Box<Settings>> {
 proptest! {
     #[test]
     fn any_values_of_options_are_parsed_or_refused(
-        command in "(read|write|counter_write|mixed( ratio\\(read=[0-9],write=[0-9]\\))?)( n=[0-9]{1,12}[kmb]?| duration=[0-9]{1,4}[smhd])?",
+        command in "(read|write|counter_write|mixed( ratio\\(read=[0-9],write=[0-9]\\))?)( n=[0-9]{1,12}[kmb]?| duration=[0-9]{1,19}[smhd])?",
         groups in prop::collection::vec(prop::string::string_regex(&group_pattern()).unwrap(), 0..5),
     ) {
         let arguments: Vec<&str> = [command.as_str()].into_iter().chain(groups.iter().map(String::as_str)).collect();

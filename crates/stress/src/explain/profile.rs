@@ -1,6 +1,8 @@
 //! Describes user profiles.
 
-use super::{describe_errors, describe_length, describe_population, describe_rate, describe_warmup};
+use super::{
+    describe_errors, describe_length, describe_population, describe_rate, describe_truncation, describe_warmup,
+};
 use crate::columns::{BatchType, ColumnsSpec, Fields, OperationSpec, OperationWork, TableSpec};
 use crate::distribution::Spec;
 use crate::number::format_count;
@@ -19,6 +21,8 @@ pub fn explain_profiles(settings: &Settings, spec: &ColumnsSpec) -> String {
             spec.definitions.iter().map(|text| format!("  {}", text.split_whitespace().collect::<Vec<_>>().join(" "))),
         );
     }
+    let statements: Vec<String> = spec.tables.iter().map(|table| format!("TRUNCATE {}", table.full_name())).collect();
+    lines.extend(describe_truncation(settings, &statements));
     for table in &spec.tables {
         lines.extend(describe_table(table));
     }

@@ -40,6 +40,10 @@ pub fn render_warmup(settings: &Settings, label: &str) -> String {
     }
 }
 
+/// The warning that the tool prints before the first step if the length of a step depends on its standard error.
+pub const UNEVEN_STEPS: &str = "WARNING: uncertainty mode (err<) results in uneven workload between thread \
+    runs, so should be used for high level analysis only\n";
+
 /// The lines that the tool prints before a step of auto mode.
 #[must_use]
 pub fn render_steps_header(threads: u32) -> String {

@@ -123,9 +123,18 @@ impl SettingsBuilder {
     }
 
     pub(super) fn schema(&mut self, command: StressCommand) -> Built<SchemaSettings> {
-        let is_given = self.groups.iter().any(|group| group.name == "-schema" && !group.parameters.is_empty());
+        let group = self.groups.iter().find(|group| group.name == "-schema");
+        if group.is_some() && command == StressCommand::User {
+            return Err(self
+                .refuse_group(
+                    "-schema can only be provided with predefined operations insert, read, etc.; the 'user' command \
+                     requires a schema yaml instead",
+                )
+                .with_hint("write keyspace_definition: and table_definition: in the profile"));
+        }
+        let is_ignored = group.is_some_and(|group| !group.parameters.is_empty()) && !command.creates_schema();
         let form = self.group("-schema", &schema_forms())?;
-        if is_given && !command.creates_schema() {
+        if is_ignored {
             self.warnings
                 .push(format!("-schema is ignored except for its keyspace: {} creates no tables", command.name()));
         }
