@@ -4,7 +4,8 @@
 //! `revision`, `command`, `metrics`, `intervals`, and the labels of `Results:` in lower case. If the page already
 //! exists, the run is added to it.
 
-use std::fs::{OpenOptions, canonicalize, read_to_string, remove_file, rename, write};
+use std::fmt::Display;
+use std::fs::{OpenOptions, canonicalize, metadata, read_to_string, remove_file, rename, write};
 use std::io::Read;
 use std::path::PathBuf;
 
@@ -33,13 +34,18 @@ impl Graph {
     /// Opens the page if the settings name one. Fails if the file is not a page of this type.
     pub fn open(settings: &GraphSettings, arguments: &[String]) -> Result<Option<Self>, EngineError> {
         let Some(path) = &settings.file else { return Ok(None) };
+        let refuse = |why: &dyn Display| {
+            EngineError::usage(format!("cannot write {path}: {why}"))
+                .hint("-graph file= names a page in a writable directory")
+        };
+        // A device or a pipe may never end.
+        if metadata(path).is_ok_and(|entry| !entry.is_file()) {
+            return Err(refuse(&"not a regular file"));
+        }
         let mut page = String::new();
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
         let target = file.and_then(|mut file| file.read_to_string(&mut page)).and_then(|_| canonicalize(path));
-        let target = target.map_err(|error| {
-            EngineError::usage(format!("cannot write {path}: {error}"))
-                .hint("-graph file= names a page in a writable directory")
-        })?;
+        let target = target.map_err(|error| refuse(&error))?;
         let title = settings.title.clone().unwrap_or_else(|| format!("cassandra-stress - {}", settings.operation));
         let stats = if page.is_empty() { Some(json!({ "title": title, "stats": [] })) } else { parse_page(&page) };
         let stats = stats.ok_or_else(|| {
@@ -201,6 +207,16 @@ mod tests {
         let page = std::fs::read_to_string(&path).unwrap();
         std::fs::remove_file(path).unwrap();
         assert_eq!(parse_page(&page).unwrap()["stats"].as_array().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn only_regular_files_can_be_pages() {
+        for path in ["/dev/zero", "/"] {
+            let (revision, operation) = (String::new(), String::new());
+            let settings = GraphSettings { file: Some(path.to_owned()), revision, title: None, operation };
+            let refusal = Graph::open(&settings, &[]).unwrap_err().to_string();
+            assert!(refusal.contains(&format!("cannot write {path}: not a regular file")), "{refusal}");
+        }
     }
 
     #[test]
