@@ -155,6 +155,8 @@ class Folder:
                 raise LoadstoneError(
                     f"another loadstone is writing to {self.path}", "wait until it finishes, or stop it with Ctrl-C"
                 ) from None
+            # The time at which this lab started: the live page ignores the pause before it.
+            os.utime(file.fileno())
             yield
 
     def repair_lines(self) -> list[str]:
@@ -187,10 +189,14 @@ class Folder:
             self.append_trial(result, document["table"])
         (files / ATTEMPT_START).unlink(missing_ok=True)
 
-    def record_block(self, block: int, trials: Mapping[str, Mapping[str, Scalar]]) -> None:
-        """Records a block's trials in their order, before the first of them runs."""
+    def record_block(
+        self, block: int, trials: Mapping[str, Mapping[str, Scalar]], *, expected: int | None = None
+    ) -> None:
+        """Records a block's trials in their order, before the first of them runs; in a search, also the number of
+        trials that the whole run is expected to have."""
         planned = [{"trial": trial, "config": dict(config)} for trial, config in trials.items()]
-        lines.append_line(self.path / "plan.jsonl", {"block": block, "trials": planned})
+        more = {} if expected is None else {"expected": expected}
+        lines.append_line(self.path / "plan.jsonl", {"block": block, "trials": planned, **more})
 
     @property
     def blocks(self) -> list[int]:
