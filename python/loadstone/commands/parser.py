@@ -13,7 +13,7 @@ from typing import Any, NoReturn, TextIO, cast
 
 from loadstone.errors import LoadstoneError
 from loadstone.format.suggestion import suggest_name
-from loadstone.format.wording import replace_controls
+from loadstone.format.wording import discard_output, replace_controls
 from loadstone.results.folder import ROOT
 
 
@@ -146,14 +146,14 @@ def guard_command(run: Callable[[list[str]], int]) -> Callable[[list[str]], int]
         streams = sys.stdout, sys.stderr
         sys.stdout, sys.stderr = (cast(TextIO, PlainStream(stream)) for stream in streams)
         try:
-            return run(arguments)
+            try:
+                return run(arguments)
+            finally:
+                # An error while the interpreter exits would have no message.
+                sys.stdout.flush()
         except LoadstoneError as error:
             print(error, file=sys.stderr)
             return error.exit_status
-        except BrokenPipeError:
-            # The reader has closed the pipe, so the interpreter must not flush the output.
-            sys.stderr.close()
-            return 1
         except OSError as error:
             where = f"{error.filename}: " if error.filename else ""
             hint = "check the file system, then try again; finished trials are kept"
@@ -171,7 +171,9 @@ def guard_command(run: Callable[[list[str]], int]) -> Callable[[list[str]], int]
 class PlainStream:
     """Standard output or standard error, with control characters replaced, because text from a file may contain them.
 
-    A `PlainConsole` bypasses this class: the console replaces control characters before it adds escape sequences.
+    After the reader has closed a pipe, output is discarded, so that the command still writes its files, and its exit
+    status states its result. A `PlainConsole` bypasses this class: the console replaces control characters before it
+    adds escape sequences.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -179,7 +181,18 @@ class PlainStream:
 
     def write(self, text: str) -> int:
         """Writes text with control characters replaced."""
-        return self.rich_proxied_file.write(replace_controls(text))
+        try:
+            return self.rich_proxied_file.write(replace_controls(text))
+        except BrokenPipeError:
+            discard_output(self.rich_proxied_file)
+            return len(text)
+
+    def flush(self) -> None:
+        """Writes buffered text."""
+        try:
+            self.rich_proxied_file.flush()
+        except BrokenPipeError:
+            discard_output(self.rich_proxied_file)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.rich_proxied_file, name)
