@@ -88,8 +88,9 @@ def start_with_closed_pipe(home: Path, stream: str, *arguments: str) -> subproce
     reader, writer = os.pipe()
     os.close(reader)
     try:
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: writer}
-        return subprocess.run(command(*arguments), cwd=home, env=environment(home), text=True, **pipes)
+        stdout, stderr = (writer if name == stream else subprocess.PIPE for name in ("stdout", "stderr"))
+        text, variables = command(*arguments), environment(home)
+        return subprocess.run(text, cwd=home, env=variables, text=True, stdout=stdout, stderr=stderr)
     finally:
         os.close(writer)
 
