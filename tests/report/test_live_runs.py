@@ -185,6 +185,21 @@ def test_viewer_receives_each_sample_once(tmp_path: Path) -> None:
     assert second["hosts"][0]["host"] == 1.0
 
 
+def test_viewers_share_the_text_of_points(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "a", make_run({"a": scatter(1000)}))
+    directory = begin_attempt(folder, "x", "x", 3)
+    watcher = Watcher(folder)
+    reading = watcher.read_run()
+    text = watcher.points_since(reading, 0, 0)
+    assert watcher.points_since(reading, 0, 0) is text
+    assert [point["k"] for point in json.loads(text.partition("data: ")[2])["points"]] == [0, 1, 2]
+    with (directory / "run.events.jsonl").open("a") as file:
+        file.write(json.dumps(interval(3, [], earlier=[earlier(1, [outcome("READ", "OK", [1_000_000])])])) + "\n")
+    watcher.run.read_new()
+    text = watcher.points_since(replace(reading, changes=5), reading.changes, 0)
+    assert [point["k"] for point in json.loads(text.partition("data: ")[2])["points"]] == [1, 3]
+
+
 def test_processor_time_of_servers_is_shown() -> None:
     def sample(seconds: int, **ticks: int) -> dict[str, Any]:
         processes = {name: {"pid": 7, "cpu_ticks": count} for name, count in ticks.items()}
@@ -448,6 +463,7 @@ def test_damaged_forecast_is_ignored(tmp_path: Path, forecast: Any) -> None:
         ('{"trials": 3}', "[]"),
         ('{"trials": [{"trial": "x", "config": [1]}, 7]}', '{"line": [1]}'),
         ('{"trials": [{"trial": "x", "config": null}]}', '{"line": {"config": 3, "repeat": "two"}}'),
+        ("[" * 100_000, "[" * 100_000),
     ],
 )
 def test_damaged_plan_leaves_the_page_readable(tmp_path: Path, plan: str, attempt: str) -> None:
@@ -458,6 +474,8 @@ def test_damaged_plan_leaves_the_page_readable(tmp_path: Path, plan: str, attemp
     directory = folder.path / "trials/a-9.part"
     directory.mkdir()
     (directory / "begun.json").write_text(attempt)
+    (directory / "run.spec.json").write_text('{"until": 5}')
+    (directory / "run.events.jsonl").touch()
     run = FollowedRun(folder)
     run.read_new()
     state = run.page_state()

@@ -163,6 +163,9 @@ class FollowedRun:
             self.version += 1
             self.current.follow_rename(final)
             self.current.read_new()
+        if self.current is not None and self.current.is_part and self.current.directory.is_dir():
+            # A lab runs one attempt at a time, and a search among thousands of trials costs processor time.
+            return
         parts = sorted((self.folder.path / "trials").glob(f"*{UNDER_WAY}/{ATTEMPT_START}"))
         last = next(reversed(self.results.values()), None)
         if parts:
@@ -274,8 +277,7 @@ class FollowedRun:
 
     def _mark_running(self, running: bool) -> None:
         """Marks the row of the running trial."""
-        is_part = self.current is not None and self.current.directory.name.endswith(UNDER_WAY)
-        name = self.current.trial if self.current is not None and is_part and running else ""
+        name = self.current.trial if self.current is not None and self.current.is_part and running else ""
         if name != self._marked:
             before, self._marked = self._marked, name
             for trial in (before, name):
@@ -288,7 +290,7 @@ class FollowedRun:
         if attempt is None:
             return None
         result = self.results.get(attempt.trial)
-        is_part = attempt.directory.name.endswith(UNDER_WAY)
+        is_part = attempt.is_part
         phase = (attempt.phase if running else "interrupted") if is_part else "done" if result is None else result.end
         return {
             "name": attempt.trial,
