@@ -400,8 +400,8 @@ def test_remaining_time_decreases_during_a_trial(tmp_path: Path) -> None:
 
 def test_forecast_precedes_the_pace_of_trials(tmp_path: Path) -> None:
     results = make_run({"a": scatter(1000)})
-    begun = 10**18
-    first = replace(results.trials[0], start_unix_ns=begun)
+    start = 10**18
+    first = replace(results.trials[0], start_unix_ns=start)
     forecast = {"trials": 2, "trial_seconds": 20.0}
     question = Question("?", at_least=2)
     folder = Folder.create_folder(tmp_path / "a", "a", question, interleaved=True, forecast=forecast)
@@ -409,14 +409,14 @@ def test_forecast_precedes_the_pace_of_trials(tmp_path: Path) -> None:
 
     def seconds_left(second: int) -> float | None:
         run.read_new()
-        return run.estimate_seconds_left(begun + second * 10**9)
+        return run.estimate_seconds_left(start + second * 10**9)
 
     assert (run.page_state()["planned"], seconds_left(0)) == (2, 40)
     with folder.open_attempt(first.trial, start=first):
         assert [seconds_left(second) for second in (0, 15, 30)] == [40, 25, 30]
     folder.append_trial(first)
     assert seconds_left(30) == 10
-    second = replace(results.trials[1], start_unix_ns=begun + 30 * 10**9)
+    second = replace(results.trials[1], start_unix_ns=start + 30 * 10**9)
     with folder.open_attempt(second.trial, start=second):
         assert [seconds_left(second) for second in (30, 45, 99)] == [30, 15, 0]
 

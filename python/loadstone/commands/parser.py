@@ -13,7 +13,7 @@ from typing import Any, NoReturn, TextIO, cast
 
 from loadstone.errors import LoadstoneError
 from loadstone.format.suggestion import suggest_name
-from loadstone.format.wording import discard_output, replace_controls
+from loadstone.format.wording import replace_controls
 from loadstone.results.folder import ROOT
 
 
@@ -168,34 +168,51 @@ def guard_command(run: Callable[[list[str]], int]) -> Callable[[list[str]], int]
     return main
 
 
-class PlainStream:
-    """Standard output or standard error, with control characters replaced, because text from a file may contain them.
+class OutputStream:
+    """Standard output or standard error, which discards output after the reader has closed the pipe.
 
-    After the reader has closed a pipe, output is discarded, so that the command still writes its files, and its exit
-    status states its result. A `PlainConsole` bypasses this class: the console replaces control characters before it
-    adds escape sequences.
+    The command still writes its files, and its exit status states its result.
     """
 
     def __init__(self, stream: TextIO) -> None:
-        self.rich_proxied_file = stream
+        self._stream = stream
 
     def write(self, text: str) -> int:
-        """Writes text with control characters replaced."""
+        """Writes text."""
         try:
-            return self.rich_proxied_file.write(replace_controls(text))
+            return self._stream.write(text)
         except BrokenPipeError:
-            discard_output(self.rich_proxied_file)
+            self._discard_output()
             return len(text)
 
     def flush(self) -> None:
         """Writes buffered text."""
         try:
-            self.rich_proxied_file.flush()
+            self._stream.flush()
         except BrokenPipeError:
-            discard_output(self.rich_proxied_file)
+            self._discard_output()
+
+    def _discard_output(self) -> None:
+        with open(os.devnull, "w") as null:
+            os.dup2(null.fileno(), self._stream.fileno())
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.rich_proxied_file, name)
+        return getattr(self._stream, name)
+
+
+class PlainStream(OutputStream):
+    """A stream with control characters replaced, because text from a file may contain them.
+
+    A `PlainConsole` bypasses this class: the console replaces control characters before it adds escape sequences.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        self.rich_proxied_file = OutputStream(stream)
+
+    def write(self, text: str) -> int:
+        """Writes text with control characters replaced."""
+        return super().write(replace_controls(text))
 
 
 def check_gate(junit: Path | None, expectations: Sequence[str]) -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 import sys
-from typing import Protocol, TextIO
+from typing import Protocol
 
 from loadstone.format import units
 
@@ -35,12 +34,6 @@ SURVIVES = {
 def replace_controls(text: str) -> str:
     """Replaces control characters in text from a file or a command line; they could change a terminal's contents."""
     return CONTROL.sub("\ufffd", text)
-
-
-def discard_output(stream: TextIO) -> None:
-    """Discards the buffered and all later output of a stream whose reader has closed the pipe."""
-    with open(os.devnull, "w") as null:
-        os.dup2(null.fileno(), stream.fileno())
 
 
 LOWER_MIN = 0.01

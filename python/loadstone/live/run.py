@@ -251,7 +251,7 @@ class FollowedRun:
             starts.append(self._begun_unix_ns)
         # If the record of the start of the running trial is missing, this trial began about one step after the last
         # finished trial began. Before a resumption, the run was not in progress.
-        resumed = modified_unix_ns(self.folder.path / "lock")
+        resumed = read_lock_time(self.folder.path)
         steps = [(after - before) / 1e9 for before, after in pairwise(starts) if not before < resumed <= after]
         pace = median(steps) if steps else self._forecast_trial_seconds()
         remaining = self.count_planned(running=True) - len(self.results)
@@ -310,10 +310,10 @@ def read_count(part: Any) -> int:
     return part if isinstance(part, int) and 0 <= part <= COUNT_MAX else 0
 
 
-def modified_unix_ns(path: Path) -> int:
-    """The time when a file was modified; 0 if there is no such file."""
+def read_lock_time(path: Path) -> int:
+    """The time when a lab last took the lock of a result folder, Unix time in ns; 0 if there is no lock."""
     try:
-        return path.stat().st_mtime_ns
+        return (path / "lock").stat().st_mtime_ns
     except OSError:
         return 0
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
-from typing import Any, Literal, TextIO, cast
+from typing import Any, Literal
 
 from rich.console import Console
 from rich.segment import Segment
 
-from loadstone.format.wording import discard_output, replace_controls
+from loadstone.format.wording import replace_controls
 
 PIPE_WIDTH = 200
 
@@ -23,10 +23,6 @@ class PlainConsole(Console):
         # A stream that replaces control characters would also replace the console's own.
         file = getattr(stream, "rich_proxied_file", stream)
         super().__init__(file=file, stderr=stderr, highlight=False, markup=False, emoji=False, **options)
-
-    def on_broken_pipe(self) -> None:
-        """Discards further output; Rich's own method would end the command before it has written its files."""
-        discard_output(cast(TextIO, self.file))
 
     def render(self, *arguments: Any, **options: Any) -> Iterable[Segment]:
         """The segments of text or a table; control characters are replaced, except in Rich's own control segments."""
