@@ -29,6 +29,8 @@ PROJECT = {
 # A link to the repository's README.md leads to docs/README.md, which has the same readers.
 HOME = "README.md"
 LINK = re.compile(r"\]\(([^)#\s]+)(#[^)\s]*)?\)")
+# A link to another file in HTML.
+HREF = re.compile(r' href="(\.\.?/[^"]+)"')
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -141,5 +143,19 @@ def replace_links(markdown: str, page: Any, **_: Any) -> str:
     return f"{text}\n{render_reports()}\n" if own == "reports/README.md" else text
 
 
+def replace_notebook_links(html: str, page: Any, **_: Any) -> str:
+    """Replaces a notebook's links to repository files, as in Markdown: mkdocs receives a notebook as HTML."""
+
+    def replace(match: re.Match[str]) -> str:
+        link = LINK.search(replace_links(f"[]({match[1]})", page))
+        if link is None:
+            return ""
+        address = re.sub(r"\.(md|ipynb)$", ".html", link[1])
+        return f' href="{address}{link[2] or ""}"'
+
+    return HREF.sub(replace, html) if page.file.src_uri.endswith(".ipynb") else html
+
+
 # The handlers for mkdocs events.
 on_config, on_files, on_page_markdown = extend_navigation, add_pages, replace_links
+on_page_content = replace_notebook_links

@@ -68,6 +68,18 @@ def test_long_first_trial_corrects_time_left(monkeypatch: pytest.MonkeyPatch) ->
     assert run.state == "1:30 left"
 
 
+def test_remaining_time_decreases_during_second_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock: dict[str, Any] = {"now": 0.0}
+    monkeypatch.setattr("loadstone.runner.progress.time.monotonic", lambda: clock["now"])
+    run = RunProgress("run", 2, 0, 10.0)
+    clock["now"] = 20.0
+    run.finish()
+    states = []
+    for clock["now"] in (20.0, 35.0, 50.0):
+        states.append(run.state)
+    assert states == ["0:20 left", "0:05 left", "0:00 left"]
+
+
 def test_nothing_finished_is_nothing_to_resume(tmp_path: Path) -> None:
     failing = SINGLE_REPEAT.replace("rate: 3000 op/s", 'hooks: {before: ["exit 3"]}').replace(
         "repeats: 1", "repeats: 2"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -10,7 +12,7 @@ import pytest
 import yaml
 
 from command_server import Done
-from lab_support import experiment, loadstone, single_folder
+from lab_support import command, environment, experiment, loadstone, single_folder
 from loadstone.experiment.file import load_experiment
 from loadstone.experiment.interleaved import deciding_experiment
 from loadstone.judge.judge import judge_results
@@ -56,10 +58,41 @@ def test_exit_status_of_check_follows_answers(tmp_path: Path, conditions: list[s
     assert all(item.partition(" ")[0] in done.stdout + done.stderr for item in conditions)
 
 
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+@pytest.mark.parametrize("command", ["check", "compare"])
+def test_closed_pipe_leaves_files_and_status(tmp_path: Path, command: str, stream: str) -> None:
+    write(tmp_path / "made", make_run(SIDES))
+    sides = ["made", "made"] if command == "compare" else ["made"]
+    options = ["--expect=throughput >= 2000", "--junit=gate.xml", "--summary=gate.md"]
+    lab = start_with_closed_pipe(tmp_path, stream, command, *sides, *options)
+    assert (lab.returncode, lab.stderr if stream == "stdout" else "") == (1, "")
+    assert (tmp_path / "gate.xml").read_text().count("<failure") == 2 * len(sides)
+    assert "Expectations: " in (tmp_path / "gate.md").read_text()
+
+
+@pytest.mark.parametrize("arguments", [["history", "x"], ["show", "x", "--json"], ["export", "x"], ["list"]])
+def test_closed_pipe_does_not_fail_the_command(tmp_path: Path, arguments: list[str]) -> None:
+    write(tmp_path / "results/x/1", make_run(SIDES))
+    lab = start_with_closed_pipe(tmp_path, "stdout", *arguments)
+    assert (lab.returncode, lab.stderr) == (0, "")
+
+
 def test_recorded_expectations_are_checked_again(tmp_path: Path) -> None:
     write(tmp_path / "made", make_run(SIDES, "throughput >= 0.95x"))
     assert "✗ throughput >= 0.95x: false for new ÷ old" in loadstone(tmp_path, "check", "made", code=1).stdout
     assert "✗ throughput >= 0.95x" in loadstone(tmp_path, "show", "made").stdout
+
+
+def start_with_closed_pipe(home: Path, stream: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs a command whose output goes to a pipe without a reader."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        stdout, stderr = (writer if name == stream else subprocess.PIPE for name in ("stdout", "stderr"))
+        text, variables = command(*arguments), environment(home)
+        return subprocess.run(text, cwd=home, env=variables, text=True, stdout=stdout, stderr=stderr)
+    finally:
+        os.close(writer)
 
 
 def compare_builds(home: Path, *experiments: str) -> Done:

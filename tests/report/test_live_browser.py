@@ -15,6 +15,7 @@ from browser_support import Browser
 from event_support import interval, outcome
 from lab_support import SMALL, experiment, single_folder, start
 from live_support import serve, write_folder
+from loadstone.engine.events import Note
 from loadstone.results.fault import FaultRecord
 from loadstone.runner.trial import append_fault
 from test_expectations import make_run, scatter
@@ -52,6 +53,11 @@ def test_run_is_shown_until_its_lab_is_killed(browser: Browser, tmp_path: Path) 
         browser.wait("document.querySelectorAll('#chart-throughput .mark-line path').length > 1")
         wait_for_text(browser, "#tile-due", "500")
         wait_for_text(browser, "#trial", "measure")
+        browser.wait("/^0 of 6 trials · about [0-9:]+ left$/.test(document.querySelector('#progress').textContent)")
+        for name in ("throughput", "p50", "p99", "max", "failed", "host"):
+            browser.wait(f"/[0-9]/.test(document.querySelector('#tile-{name}').textContent)")
+        for name in ("latency", "processors"):
+            browser.wait(f"document.querySelectorAll('#chart-{name} .mark-line path').length > 0")
         assert text_of(browser, "h1") == "Do two copies of one store differ?"
         assert browser.value("document.querySelectorAll('.variant .trials i').length") == 6
         lab.send_signal(signal.SIGKILL)
@@ -62,6 +68,22 @@ def test_run_is_shown_until_its_lab_is_killed(browser: Browser, tmp_path: Path) 
         lab.kill()
         lab.communicate()
     assert single_folder(tmp_path).load_results().trials == []
+
+
+def test_finished_trial_adds_point_and_finding(browser: Browser, tmp_path: Path) -> None:
+    results = make_run({"a": scatter(1000)})
+    first, second, *_ = results.trials
+    folder = write_folder(tmp_path / "results/demo/1", replace(results, trials=[first]))
+    with folder.hold_lock(), serve(tmp_path) as server:
+        browser.open(server.address, 1280, 900)
+        browser.value("document.querySelector('#rows a').click()")
+        wait_for_text(browser, "#progress", "1 of 6 trials")
+        assert browser.value("document.querySelectorAll('.strip i:not(.median)').length") == 1
+        folder.append_trial(replace(second, end="failed", notes=(Note("failed", "the disk is full", ""),)))
+        wait_for_text(browser, "#findings", "the disk is full")
+        folder.append_trial(replace(second, attempt=2))
+        browser.wait("document.querySelectorAll('.strip i:not(.median)').length === 2")
+        wait_for_text(browser, "#progress", "2 of 6 trials")
 
 
 def free_port() -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from loadstone.live.tail import Tail
 from loadstone.live.trial import Attempt, measure_use
 from loadstone.results.fault import FaultRecord
 from loadstone.results.folder import Folder
+from loadstone.results.result_set import Question
 from loadstone.runner.trial import append_fault
 from test_expectations import make_run, scatter
 
@@ -181,6 +183,21 @@ def test_viewer_receives_each_sample_once(tmp_path: Path) -> None:
     assert (second["first"], len(second["hosts"])) == (3, 1)
     assert [point["k"] for point in second["points"]] == [3]
     assert second["hosts"][0]["host"] == 1.0
+
+
+def test_viewers_share_the_text_of_points(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "a", make_run({"a": scatter(1000)}))
+    directory = begin_attempt(folder, "x", "x", 3)
+    watcher = Watcher(folder)
+    reading = watcher.read_run()
+    text = watcher.points_since(reading, 0, 0)
+    assert watcher.points_since(reading, 0, 0) is text
+    assert [point["k"] for point in json.loads(text.partition("data: ")[2])["points"]] == [0, 1, 2]
+    with (directory / "run.events.jsonl").open("a") as file:
+        file.write(json.dumps(interval(3, [], earlier=[earlier(1, [outcome("READ", "OK", [1_000_000])])])) + "\n")
+    watcher.run.read_new()
+    text = watcher.points_since(replace(reading, changes=5), reading.changes, 0)
+    assert [point["k"] for point in json.loads(text.partition("data: ")[2])["points"]] == [1, 3]
 
 
 def test_processor_time_of_servers_is_shown() -> None:
@@ -381,12 +398,72 @@ def test_remaining_time_decreases_during_a_trial(tmp_path: Path) -> None:
     assert [run.estimate_seconds_left(last + seconds * 10**9) for seconds in (10, 14, 20, 99)] == [30, 26, 20, 20]
 
 
+def test_forecast_precedes_the_pace_of_trials(tmp_path: Path) -> None:
+    results = make_run({"a": scatter(1000)})
+    start = 10**18
+    first = replace(results.trials[0], start_unix_ns=start)
+    forecast = {"trials": 2, "trial_seconds": 20.0}
+    question = Question("?", at_least=2)
+    folder = Folder.create_folder(tmp_path / "a", "a", question, interleaved=True, forecast=forecast)
+    run = FollowedRun(folder)
+
+    def seconds_left(second: int) -> float | None:
+        run.read_new()
+        return run.estimate_seconds_left(start + second * 10**9)
+
+    assert (run.page_state()["planned"], seconds_left(0)) == (2, 40)
+    with folder.open_attempt(first.trial, start=first):
+        assert [seconds_left(second) for second in (0, 15, 30)] == [40, 25, 30]
+    folder.append_trial(first)
+    assert seconds_left(30) == 10
+    second = replace(results.trials[1], start_unix_ns=start + 30 * 10**9)
+    with folder.open_attempt(second.trial, start=second):
+        assert [seconds_left(second) for second in (30, 45, 99)] == [30, 15, 0]
+
+
+def test_pause_before_resumption_is_ignored(tmp_path: Path) -> None:
+    results = make_run({"a": scatter(1000)})
+    starts = (0, 10, 900)
+    trials = [
+        replace(trial, start_unix_ns=10**18 + start * 10**9)
+        for trial, start in zip(results.trials, starts, strict=False)
+    ]
+    folder = write_folder(tmp_path / "a", replace(results, trials=trials))
+    with folder.hold_lock():
+        os.utime(folder.path / "lock", (10**9 + 800, 10**9 + 800))
+        run = FollowedRun(folder)
+        run.read_new()
+        assert run.estimate_seconds_left(10**18 + 910 * 10**9) == 30
+
+
+def test_search_expects_trials_that_follow(tmp_path: Path) -> None:
+    question = Question("?", find={"over": "clients"})
+    folder = Folder.create_folder(tmp_path / "a", "a", question, interleaved=False)
+    folder.record_block(1, {"x": {"clients": 1}}, expected=30)
+    run = FollowedRun(folder)
+    with folder.hold_lock():
+        run.read_new()
+        assert [run.page_state()[name] for name in ("planned", "rough")] == [30, True]
+    assert [run.page_state()[name] for name in ("planned", "rough")] == [1, False]
+
+
+@pytest.mark.parametrize("forecast", [[], {"trials": 10**400, "trial_seconds": "2"}, {"trial_seconds": float("inf")}])
+def test_damaged_forecast_is_ignored(tmp_path: Path, forecast: Any) -> None:
+    results = make_run({"a": scatter(1000, n=1)})
+    folder = write_folder(tmp_path / "a", results)
+    folder.header["forecast"] = forecast
+    run = FollowedRun(folder)
+    run.read_new()
+    assert (run.count_planned(running=True), run.estimate_seconds_left(10**18)) == (6, None)
+
+
 @pytest.mark.parametrize(
     ("plan", "attempt"),
     [
         ('{"trials": 3}', "[]"),
         ('{"trials": [{"trial": "x", "config": [1]}, 7]}', '{"line": [1]}'),
         ('{"trials": [{"trial": "x", "config": null}]}', '{"line": {"config": 3, "repeat": "two"}}'),
+        ("[" * 100_000, "[" * 100_000),
     ],
 )
 def test_damaged_plan_leaves_the_page_readable(tmp_path: Path, plan: str, attempt: str) -> None:
@@ -397,6 +474,8 @@ def test_damaged_plan_leaves_the_page_readable(tmp_path: Path, plan: str, attemp
     directory = folder.path / "trials/a-9.part"
     directory.mkdir()
     (directory / "begun.json").write_text(attempt)
+    (directory / "run.spec.json").write_text('{"until": 5}')
+    (directory / "run.events.jsonl").touch()
     run = FollowedRun(folder)
     run.read_new()
     state = run.page_state()

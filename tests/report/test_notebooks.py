@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import csv
 import importlib
 import json
 import re
@@ -20,6 +21,8 @@ from lab_support import loadstone as command
 # nbformat's functions have no types.
 nbformat: Any = importlib.import_module("nbformat")
 NOTEBOOKS = ROOT / "docs/notebooks"
+# The columns of an export whose names differ from the dimension's.
+EXPORTED = {"clients": "clients_"}
 # A cell that prints values for a comparison in a test.
 VALUES = {
     "first-look": "print(__import__('json').dumps([headline.to_dict('records'), comparisons.to_dict('records')]))",
@@ -80,6 +83,8 @@ def test_notebook_figures_equal_the_command_lines(notebook: tuple[str, Any], tmp
             [pair[key] for key in columns] for pair in document["comparisons"]
         ]
         return
+    table = csv.DictReader(command(tmp_path, "export", archive).stdout.splitlines())
+    figures = [row for row in table if row["metric"] in ("operations", "all.p50", "all.p95", "all.p99")]
     points = 0
     for (copies, operation), rows in values:
         for row in rows:
@@ -91,6 +96,15 @@ def test_notebook_figures_equal_the_command_lines(notebook: tuple[str, Any], tmp
                 if cell["metric"] == "throughput" and key.items() <= cell["variant"].items()
             ]
             assert (row["op/s"], row["low"], row["high"]) == (cell["value"], cell["low"], cell["high"])
+            trials: dict[str, list[float]] = {}
+            for figure in figures:
+                if all(figure[EXPORTED.get(name, name)] == str(value) for name, value in key.items()):
+                    trials.setdefault(figure["metric"], []).append(float(figure["value"]))
+            assert row["operations"] == sum(trials["operations"])
+            for name in ("p50", "p95", "p99"):
+                # A percentile of merged trials is between the percentiles of the trials.
+                assert min(trials[f"all.{name}"]) <= row[f"{name} ms"] * 1e6 * (1 + 1e-9)
+                assert row[f"{name} ms"] * 1e6 <= max(trials[f"all.{name}"]) * (1 + 1e-9)
             points += 1
     assert points == 12
 

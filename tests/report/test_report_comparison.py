@@ -20,7 +20,7 @@ from loadstone.judge.judge import judge_results
 from loadstone.report.charts.intervals import mark
 from loadstone.report.charts.scaling import Line, measure
 from loadstone.report.comparison import join_levels, table
-from loadstone.report.history import trace
+from loadstone.report.history import draw_interval, trace
 from loadstone.report.sections import comparison_section
 from loadstone.report.table import TableCell
 from loadstone.report.terminal.tables import change, figures
@@ -119,6 +119,7 @@ def test_late_latency_is_an_upper_bound(tmp_path: Path, lower_ms: float, median:
     row, _ = (row for row in Judgement(view.judgement).figures.to_pylist() if row["metric"] == "read.p99")
     history = trace([write_folder(tmp_path / "late/1", view.results)], ["read.p99"], "").series[0]
     past = history.entries[0].cell.estimate
+    assert ("○" if median.startswith("at most") else "●") in draw_interval(history.entries[0], 0.0, 1e8)
     assert wording.interval_text(past, "ns") == interval
     assert {(output["low"], output["high"]) for output in (point, cell, row)} == {(past.low, past.high)}
 

@@ -14,7 +14,7 @@ import loadstone
 from lab_support import loadstone as command
 from loadstone.commands.history import main as history
 from loadstone.judge.judgement import Cell
-from loadstone.report.history import draw_interval
+from loadstone.report.history import HistoryPoint, draw_interval
 from loadstone.results.folder import Folder
 from loadstone.results.result_set import Question
 from loadstone.statistics.estimate import Estimate
@@ -167,17 +167,19 @@ def test_damaged_parts_leave_figures_readable(home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "low", "high", "withheld", "drawing"),
+    ("value", "low", "high", "withheld", "is_bound", "drawing"),
     [
-        (5.0, 0.0, 10.0, "", "├────●────┤"),
-        (5.0, None, None, "", "     ●"),
-        (0.0, 0.0, 0.0, "", "●"),
-        (float("inf"), None, None, "", ""),
-        (5.0, 0.0, 10.0, "too few", ""),
+        (5.0, 0.0, 10.0, "", False, "├────●────┤"),
+        (5.0, 0.0, 10.0, "", True, "├────○────┤"),
+        (5.0, None, None, "", False, "     ●"),
+        (0.0, 0.0, 0.0, "", False, "●"),
+        (float("inf"), None, None, "", False, ""),
+        (5.0, 0.0, 10.0, "too few", False, ""),
     ],
 )
 def test_intervals_are_drawn_to_scale(
-    value: float, low: float | None, high: float | None, withheld: str, drawing: str
+    value: float, low: float | None, high: float | None, withheld: str, is_bound: bool, drawing: str
 ) -> None:
     cell = Cell((), "throughput", "op/s", Estimate(value, 6, low, high, 0.95), (), withheld)
-    assert draw_interval(cell, 0.0, 10.0, 11) == drawing
+    point = HistoryPoint("", "", "", "", {}, "", cell, "", "", is_bound)
+    assert draw_interval(point, 0.0, 10.0, 11) == drawing

@@ -354,6 +354,17 @@ def test_links_of_site_lead_to_pages(page: str) -> None:
             assert destination in SITE_PAGES or (site.DOCS / destination).is_file(), f"{page} links to {target}"
 
 
+def test_links_of_notebook_lead_to_pages() -> None:
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="notebooks/cassandra-scale.ipynb"))
+    links = {
+        "../../experiments/cassandra-scale.yaml": ' href="../experiments/cassandra-scale.html"',
+        "../guides/in-a-notebook.md#x": ' href="../guides/in-a-notebook.html#x"',
+        "../../Makefile": "",
+    }
+    for target, attribute in links.items():
+        assert site.replace_notebook_links(f'<a href="{target}">x</a>', page) == f"<a{attribute}>x</a>"
+
+
 def list_paths(entry: Any) -> list[str]:
     """The pages below an entry of the navigation."""
     if isinstance(entry, str):

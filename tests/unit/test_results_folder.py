@@ -273,6 +273,27 @@ def test_marker_cannot_write_outside_the_folder(folder: Folder) -> None:
     assert not (folder.path.parent / "stolen.jsonl").exists()
 
 
+@pytest.mark.parametrize("number", [10**400, -(10**400), 1e400])
+@pytest.mark.parametrize("name", ["start_unix_ns", "clients", "config"])
+def test_number_out_of_range_omits_its_line(folder: Folder, name: str, number: float) -> None:
+    folder.append_trial(trial("x", {"system": "a"}, 1.0))
+    line = trial("y", {"system": "a"}, 1.0).to_json()
+    line[name] = {"system": number} if name == "config" else number
+    with (folder.path / "values.jsonl").open("a") as file:
+        file.write(json.dumps(line).replace("Infinity", "1e400") + "\n")
+    results = folder.load_results()
+    assert [trial.trial for trial in results.trials] == ["x"]
+    assert "omitted" in results.warnings[0]
+    assert "\n" not in results.warnings[0]
+
+
+def test_header_out_of_range_is_one_error(folder: Folder) -> None:
+    header = json.loads((folder.path / "folder.json").read_text())
+    (folder.path / "folder.json").write_text(json.dumps({**header, "seed": 10**400}))
+    with pytest.raises(LoadstoneError, match="an integer with 401 digits is damaged"):
+        Folder(folder.path)
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -96,7 +96,7 @@ def build_table(series: FigureHistory, has_chart: bool = True) -> Table:
     if has_chart:
         table.add_column("", no_wrap=True)
     for entry in series.entries:
-        chart = [draw_interval(entry.cell, low, high)] if has_chart else []
+        chart = [draw_interval(entry, low, high)] if has_chart else []
         table.add_row(*entry_cells(series, entry), *chart)
     return table
 

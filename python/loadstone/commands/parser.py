@@ -146,14 +146,14 @@ def guard_command(run: Callable[[list[str]], int]) -> Callable[[list[str]], int]
         streams = sys.stdout, sys.stderr
         sys.stdout, sys.stderr = (cast(TextIO, PlainStream(stream)) for stream in streams)
         try:
-            return run(arguments)
+            try:
+                return run(arguments)
+            finally:
+                # An error while the interpreter exits would have no message.
+                sys.stdout.flush()
         except LoadstoneError as error:
             print(error, file=sys.stderr)
             return error.exit_status
-        except BrokenPipeError:
-            # The reader has closed the pipe, so the interpreter must not flush the output.
-            sys.stderr.close()
-            return 1
         except OSError as error:
             where = f"{error.filename}: " if error.filename else ""
             hint = "check the file system, then try again; finished trials are kept"
@@ -168,21 +168,51 @@ def guard_command(run: Callable[[list[str]], int]) -> Callable[[list[str]], int]
     return main
 
 
-class PlainStream:
-    """Standard output or standard error, with control characters replaced, because text from a file may contain them.
+class OutputStream:
+    """Standard output or standard error, which discards output after the reader has closed the pipe.
+
+    The command still writes its files, and its exit status states its result.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Writes text."""
+        try:
+            return self._stream.write(text)
+        except BrokenPipeError:
+            self._discard_output()
+            return len(text)
+
+    def flush(self) -> None:
+        """Writes buffered text."""
+        try:
+            self._stream.flush()
+        except BrokenPipeError:
+            self._discard_output()
+
+    def _discard_output(self) -> None:
+        with open(os.devnull, "w") as null:
+            os.dup2(null.fileno(), self._stream.fileno())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+class PlainStream(OutputStream):
+    """A stream with control characters replaced, because text from a file may contain them.
 
     A `PlainConsole` bypasses this class: the console replaces control characters before it adds escape sequences.
     """
 
     def __init__(self, stream: TextIO) -> None:
-        self.rich_proxied_file = stream
+        super().__init__(stream)
+        self.rich_proxied_file = OutputStream(stream)
 
     def write(self, text: str) -> int:
         """Writes text with control characters replaced."""
-        return self.rich_proxied_file.write(replace_controls(text))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.rich_proxied_file, name)
+        return super().write(replace_controls(text))
 
 
 def check_gate(junit: Path | None, expectations: Sequence[str]) -> None:

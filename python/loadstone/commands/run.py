@@ -222,9 +222,13 @@ def interrupt_run(number: int, _: FrameType | None) -> NoReturn:
 
 def create_folder(loaded: Loaded, planned: Plan, name: str, root: Path, command: Sequence[str]) -> Folder:
     """Creates the result folder for a new run that was started from the command line."""
+    from loadstone.experiment.plan.forecast import trial_seconds
     from loadstone.observe.environment import describe_environment, redact_arguments
     from loadstone.results.folder import Folder, new_path
 
+    forecast = {"trial_seconds": trial_seconds(planned)}
+    if loaded.experiment.find is None:
+        forecast["trials"] = loaded.experiment.repeats.at_least * len(planned.variants)
     return Folder.create_folder(
         new_path(root, name),
         name,
@@ -236,6 +240,7 @@ def create_folder(loaded: Loaded, planned: Plan, name: str, root: Path, command:
         seed=loaded.experiment.seed,
         command=shlex.join(redact_arguments(command)),
         workloads=file_digests(planned),
+        forecast=forecast,
     )
 
 

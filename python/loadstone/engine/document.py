@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 Kind = TypeVar("Kind")
+
+
+class Bits64:
+    """Makes pydantic refuse integers that need more than 64 bits: neither a float nor Arrow may represent them."""
+
+    @staticmethod
+    def __get_pydantic_core_schema__(_: Any, __: Any) -> Any:
+        """The schema of signed and unsigned integers."""
+        from pydantic_core import core_schema
+
+        return core_schema.int_schema(ge=-(2**63), lt=2**64)
+
+
+Integer = Annotated[int, Bits64]
 # The validator of each type.
 _ADAPTERS: dict[Any, Any] = {}
 

@@ -102,10 +102,10 @@ function status(text, kind) {
 }
 
 function summary() {
-  const { planned, done, failed, running, trial } = state;
+  const { planned, rough, done, failed, running, trial } = state;
   const interrupted = trial?.phase === "interrupted";
   status(running ? "running" : interrupted ? "the lab has exited; a trial was interrupted" : "ended", running ? "running" : interrupted ? "interrupted" : "ended");
-  const parts = [`${whole(done)} of ${whole(planned)} trials`, failed ? `${whole(failed)} failed` : "", left ? `about ${left} left` : ""];
+  const parts = [`${whole(done)} of ${rough ? "about " : ""}${whole(planned)} ${planned === 1 ? "trial" : "trials"}`, failed ? `${whole(failed)} failed` : "", left ? `about ${left} left` : ""];
   byId("progress").textContent = parts.filter(Boolean).join(" · ");
   byId("bar").style.width = `${(100 * (done + failed)) / Math.max(planned, 1)}%`;
   byId("bar").parentElement.setAttribute("aria-valuenow", String(done));

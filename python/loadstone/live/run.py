@@ -19,7 +19,7 @@ from loadstone.judge.settings import Settings
 from loadstone.live.tail import Tail
 from loadstone.live.trial import Attempt, read_json
 from loadstone.results.fault import select_requested
-from loadstone.results.folder import ATTEMPT_START, UNDER_WAY, VALUES, Folder, parse_attempt
+from loadstone.results.folder import ATTEMPT_START, PILOT, UNDER_WAY, VALUES, Folder, parse_attempt
 from loadstone.results.result_set import first_metric, variant_name
 from loadstone.results.trial_result import TrialResult
 
@@ -33,6 +33,8 @@ PACE_TRIALS = 12
 # takes about a millisecond, so a page opened late uses 1 % of a processor during a trial.
 CHECKED_RUNNING = 10
 CHECKED_ENDED = 300
+# Larger figures in a document are damage.
+COUNT_MAX, TRIAL_SECONDS_MAX = 2**63, 1e9
 
 
 class FollowedRun:
@@ -53,6 +55,9 @@ class FollowedRun:
         self._variants: dict[str, int] = {}
         self._unchecked: dict[str, None] = {}
         self._done = 0
+        # The number of trials that the whole run is expected to have, and the start of the latest attempt in progress.
+        self._expected = read_count(mapping_of(folder.header.get("forecast")).get("trials"))
+        self._begun_unix_ns = 0
         # The latest result at the time when the current attempt was selected.
         self._last: TrialResult | None = None
         self._marked = ""
@@ -73,6 +78,7 @@ class FollowedRun:
                 if isinstance(trial, dict) and isinstance(trial.get("trial"), str):
                     self.planned[trial["trial"]] = mapping_of(trial.get("config"))
                     self._change_row(trial["trial"])
+            self._expected = read_count(document.get("expected")) or self._expected
         lines = self._values.read_lines()
         for line in lines:
             with suppress(ValueError, OverflowError):
@@ -157,10 +163,14 @@ class FollowedRun:
             self.version += 1
             self.current.follow_rename(final)
             self.current.read_new()
+        if self.current is not None and self.current.is_part and self.current.directory.is_dir():
+            # A lab runs one attempt at a time, and a search among thousands of trials costs processor time.
+            return
         parts = sorted((self.folder.path / "trials").glob(f"*{UNDER_WAY}/{ATTEMPT_START}"))
         last = next(reversed(self.results.values()), None)
         if parts:
             directory, line = parts[-1].parent, mapping_of(read_json(parts[-1]).get("line"))
+            self._begun_unix_ns = read_count(line.get("start_unix_ns"))
         elif last is not None and last is not self._last:
             directory, line = self.folder.files_of(last.trial, last.attempt), {}
             line = {"trial": last.trial, "config": last.config, "repeat": last.repeat}
@@ -208,7 +218,8 @@ class FollowedRun:
             "name": self.folder.name,
             "expect": list(question.expect),
             "running": running,
-            "planned": self.count_planned(),
+            "planned": self.count_planned(running),
+            "rough": running and self.is_search,
             "done": done,
             "failed": len(self.results) - done,
             # Blocks are planned one after another; the question states their minimum number.
@@ -219,27 +230,54 @@ class FollowedRun:
             "trial": current,
         }
 
-    def count_planned(self) -> int:
-        """The number of trials planned so far, or the number that the question requires if that is larger."""
-        return max(len(self.rows), self.folder.question.at_least * len(self._variants))
+    @property
+    def is_search(self) -> bool:
+        """Whether the results decide how many trials follow."""
+        return self.folder.question.find is not None
+
+    def count_planned(self, running: bool) -> int:
+        """The number of trials planned so far, or the number that the run is expected to have if that is larger."""
+        if self.is_search:
+            return max(len(self.rows), self._expected if running else 0)
+        return max(len(self.rows), self._expected, self.folder.question.at_least * len(self._variants))
 
     def estimate_seconds_left(self, now_unix_ns: int) -> float | None:
-        """The remaining time, estimated from the pace of the last trials; None until two trials are complete."""
+        """The remaining time of a running experiment, from the pace of the last trials, or from the forecast until the
+        second trial begins; None if neither is known."""
         last = islice(reversed(self.results.values()), PACE_TRIALS + 1)
         starts = sorted(result.start_unix_ns for result in last if result.start_unix_ns)
-        steps = [(after - before) / 1e9 for before, after in pairwise(starts)]
-        remaining = self.count_planned() - len(self.results)
-        if not steps or not remaining:
+        finished = starts[-1] if starts else 0
+        if self._begun_unix_ns > finished:
+            starts.append(self._begun_unix_ns)
+        # If the record of the start of the running trial is missing, this trial began about one step after the last
+        # finished trial began. Before a resumption, the run was not in progress.
+        resumed = read_lock_time(self.folder.path)
+        steps = [(after - before) / 1e9 for before, after in pairwise(starts) if not before < resumed <= after]
+        pace = median(steps) if steps else self._forecast_trial_seconds()
+        remaining = self.count_planned(running=True) - len(self.results)
+        if pace is None or remaining <= 0:
             return None
-        # The current trial began about one step after the last finished trial began, and takes about one step.
-        pace = median(steps)
-        elapsed = (now_unix_ns - starts[-1]) / 1e9 - pace
-        return max(pace * remaining - min(max(elapsed, 0), pace), 0)
+        start = finished + round(pace * 1e9) if finished else now_unix_ns
+        if self._begun_unix_ns > finished:
+            start = self._begun_unix_ns
+        elapsed = max((now_unix_ns - start) / 1e9, 0)
+        if not steps:
+            # A first trial that takes longer than the forecast corrects it.
+            pace = max(pace, elapsed)
+        return pace * remaining - min(elapsed, pace)
+
+    def _forecast_trial_seconds(self) -> float | None:
+        """The duration of a trial according to the pilot block, or else to the plan; None if neither was recorded."""
+        forecast = mapping_of(self.folder.header.get("forecast"))
+        for document in (read_json(self.folder.path / PILOT), forecast):
+            seconds = document.get("trial_seconds")
+            if isinstance(seconds, int | float) and 0 < seconds <= TRIAL_SECONDS_MAX:
+                return float(seconds)
+        return None
 
     def _mark_running(self, running: bool) -> None:
         """Marks the row of the running trial."""
-        is_part = self.current is not None and self.current.directory.name.endswith(UNDER_WAY)
-        name = self.current.trial if self.current is not None and is_part and running else ""
+        name = self.current.trial if self.current is not None and self.current.is_part and running else ""
         if name != self._marked:
             before, self._marked = self._marked, name
             for trial in (before, name):
@@ -252,7 +290,7 @@ class FollowedRun:
         if attempt is None:
             return None
         result = self.results.get(attempt.trial)
-        is_part = attempt.directory.name.endswith(UNDER_WAY)
+        is_part = attempt.is_part
         phase = (attempt.phase if running else "interrupted") if is_part else "done" if result is None else result.end
         return {
             "name": attempt.trial,
@@ -265,6 +303,19 @@ class FollowedRun:
             "durability": attempt.ready.get("durability"),
             "faults": [*attempt.faults.values()] if is_part or result is None else describe_faults(result),
         }
+
+
+def read_count(part: Any) -> int:
+    """A count or an instant in a document; 0 if it is missing or damaged."""
+    return part if isinstance(part, int) and 0 <= part <= COUNT_MAX else 0
+
+
+def read_lock_time(path: Path) -> int:
+    """The time when a lab last took the lock of a result folder, Unix time in ns; 0 if there is no lock."""
+    try:
+        return (path / "lock").stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def mapping_of(part: Any) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
@@ -95,10 +95,10 @@ class RunReading:
     # The state as JSON, and the remaining time.
     text: str = ""
     left: str = ""
-    points: Sequence[dict[str, Any]] = ()
     attempt: Attempt | None = None
-    # The start of the attempt's window, and the number of host samples in the attempt.
+    # The start of the attempt's window, and the numbers of changed points and of host samples in the attempt.
     start_unix_ns: int | None = None
+    changes: int = 0
     samples: int = 0
 
 
@@ -113,7 +113,8 @@ class Watcher:
         self._read = 0.0
         self._reading = RunReading()
         self._state: dict[str, Any] = {}
-        self._text = ""
+        self._text = self._points_text = ""
+        self._points_key: tuple[RunReading, int, int] | None = None
 
     def read_run(self) -> RunReading:
         """Reads new data, unless another viewer has just done so."""
@@ -129,13 +130,25 @@ class Watcher:
                 seconds = self.run.estimate_seconds_left(time.time_ns()) if state["running"] else None
                 self._reading = RunReading(self._text, "" if seconds is None else units.format_clock(seconds))
                 if current is not None:
-                    points, start = current.list_points(), current.start_unix_ns
-                    samples = len(current.hosts)
+                    start, changes, samples = current.start_unix_ns, len(current.changes), len(current.hosts)
                     self._reading = replace(
-                        self._reading, points=points, attempt=current, start_unix_ns=start, samples=samples
+                        self._reading, attempt=current, start_unix_ns=start, changes=changes, samples=samples
                     )
                 self._read = time.monotonic()
             return self._reading
+
+    def points_since(self, reading: RunReading, change: int, sample: int) -> str:
+        """The event with the points after the first `change` changes, and the host samples from number `sample`
+        onwards. Viewers that have received the same points share one text."""
+        key = reading, change, sample
+        if reading.attempt is not None and self._points_key != key:
+            hosts: list[dict[str, Any]] = []
+            if (start := reading.start_unix_ns) is not None:
+                hosts = reading.attempt.host_points(sample, start)[: reading.samples - sample]
+            points = reading.attempt.list_points(change, reading.changes)
+            self._points_text = write_event("points", {"points": points, "first": sample, "hosts": hosts})
+            self._points_key = key
+        return self._points_text
 
     def plan_since(self, first: int) -> tuple[str, int]:
         """The plan's rows that changed after the first `first` changes, as JSON (empty if none), and the new number of
@@ -178,6 +191,18 @@ class Guard:
 
         answer: ASGIApp = self._refuse(Request(scope)) or self._app
         await answer(scope, receive, send_with_headers)
+
+
+class PatientServer(uvicorn.Server):
+    """A server that checks every second whether it must stop.
+
+    Uvicorn's own loop checks ten times a second, and each check uses CPU time of the host that is measured.
+    """
+
+    async def main_loop(self) -> None:
+        """Runs until a signal arrives."""
+        while not await self.on_tick(0):
+            await asyncio.sleep(POLL_SECONDS)
 
 
 class LiveSite:
@@ -330,41 +355,34 @@ class LiveSite:
     async def stream_events(self, watcher: Watcher, request: Request) -> AsyncIterator[str]:
         """The events for one viewer."""
         self.viewers += 1
-        sent_points: dict[tuple[str, int], Any] = {}
-        # The number of host samples sent so far, and the start of the window on which their times are based.
-        sent_samples, start = 0, None
+        # The numbers of changed points and of host samples sent so far, and the start of the window on which the times
+        # of samples are based.
+        sent_points, sent_samples, start = 0, 0, None
         sent, left, changes = "", None, 0
         attempt: Attempt | None = None
         try:
             while not await request.is_disconnected():
                 reading = await asyncio.to_thread(watcher.read_run)
+                # All events of one reading are sent at once.
+                text = ""
                 if left is None or reading.attempt is not attempt:
                     # A further attempt at the same trial also begins without points.
-                    sent_points, sent_samples, start, attempt = {}, 0, None, reading.attempt
-                    yield write_event("begin", {"trial": "" if attempt is None else attempt.trial})
+                    sent_points, sent_samples, start, attempt = 0, 0, None, reading.attempt
+                    text += write_event("begin", {"trial": "" if attempt is None else attempt.trial})
                 if reading.text != sent:
                     sent = reading.text
                     plan, changes = await asyncio.to_thread(watcher.plan_since, changes)
-                    yield (f"event: plan\ndata: {plan}\n\n" if plan else "") + f"event: state\ndata: {sent}\n\n"
+                    text += (f"event: plan\ndata: {plan}\n\n" if plan else "") + f"event: state\ndata: {sent}\n\n"
                 if reading.left != left:
                     left = reading.left
-                    yield write_event("left", {"text": left})
-                # A point that changes is replaced by a new object.
-                fresh = [
-                    point for point in reading.points if sent_points.get((point["phase"], point["k"])) is not point
-                ]
-                if fresh:
-                    sent_points |= {(point["phase"], point["k"]): point for point in fresh}
-                    hosts: list[dict[str, Any]] = []
+                    text += write_event("left", {"text": left})
+                if reading.changes > sent_points:
                     if reading.start_unix_ns != start:
                         sent_samples, start = 0, reading.start_unix_ns
-                    if reading.attempt is not None and start is not None:
-                        hosts = reading.attempt.host_points(sent_samples, start)[: reading.samples - sent_samples]
-                    yield write_event("points", {"points": fresh, "first": sent_samples, "hosts": hosts})
-                    sent_samples += len(hosts)
-                else:
-                    # A comment lets both ends detect a broken connection.
-                    yield ": \n\n"
+                    text += watcher.points_since(reading, sent_points, sent_samples)
+                    sent_points, sent_samples = reading.changes, reading.samples if start is not None else 0
+                # A comment lets both ends detect a broken connection.
+                yield text or ": \n\n"
                 await asyncio.sleep(CATCH_UP_SECONDS if watcher.run.is_behind else POLL_SECONDS)
         finally:
             self.viewers -= 1
@@ -443,7 +461,7 @@ def serve_pages(options: ServerOptions, *, is_child: bool = False) -> None:
         timeout_graceful_shutdown=2,
         server_header=False,
     )
-    server = uvicorn.Server(config)
+    server = PatientServer(config)
     if is_child:
         threading.Thread(target=watch_lease, args=(server, site), daemon=True).start()
     server.run(sockets=sockets)

@@ -98,6 +98,8 @@ class Attempt:
         self.faults: dict[int, dict[str, Any]] = {}
         self._sample: dict[str, Any] | None = None
         self._changed: set[tuple[str, int]] = set()
+        # The points that changed, in order, so that viewers receive only changes.
+        self.changes: list[tuple[str, int]] = []
         self._points: dict[tuple[str, int], dict[str, Any]] = {}
 
     @property
@@ -113,7 +115,8 @@ class Attempt:
     @property
     def seconds(self) -> float | None:
         """The length of the window, s; None if a number of operations limits it."""
-        limit = (self.spec.get("until") or {}).get("seconds")
+        until = self.spec.get("until")
+        limit = until.get("seconds") if isinstance(until, dict) else None
         return limit if isinstance(limit, int | float) else None
 
     def read_new(self) -> None:
@@ -131,12 +134,18 @@ class Attempt:
             self._add_fault(document)
         for phase, k in self._changed:
             self._points[phase, k] = self.rows[phase][k].chart_point(phase, k)
+        self.changes += self._changed
         self._changed.clear()
 
     @property
     def is_behind(self) -> bool:
         """Whether the files have further lines to read."""
         return any(tail.is_behind for tail in (*self._tails.values(), self._observed))
+
+    @property
+    def is_part(self) -> bool:
+        """Whether the directory is not complete."""
+        return self.directory.name.endswith(UNDER_WAY)
 
     def find_final(self) -> Path | None:
         """The directory under its final name, if the attempt has ended since the last read."""
@@ -149,10 +158,10 @@ class Attempt:
             tail.path = directory / tail.path.name
         self.directory = directory
 
-    def list_points(self) -> list[dict[str, Any]]:
-        """Every point of the current phase, in order."""
+    def list_points(self, first: int = 0, last: int | None = None) -> list[dict[str, Any]]:
+        """The points of the current phase, in order: all, or those in the changes from `first` to before `last`."""
         phase = next(reversed(self.rows), "")
-        return [self._points[phase, k] for k in sorted(self.rows.get(phase, ())) if (phase, k) in self._points]
+        return [self._points[key] for key in sorted({*self.changes[first:last]}) if key[0] == phase]
 
     def _take_event(self, phase: str, document: dict[str, Any]) -> None:
         if document.get("event") == "ready":

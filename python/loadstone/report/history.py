@@ -55,6 +55,8 @@ class HistoryPoint:
     # The verdict on the variant's trials: `valid`, `unchecked`, `suspect` or `invalid`.
     verdict: str
     figure: str
+    # Whether the figure is only a lower or an upper bound.
+    is_bound: bool
 
 
 @dataclass(frozen=True)
@@ -186,6 +188,7 @@ def read_entry(
         cell=replace(cell, estimate=judgement.output_estimate(cell)),
         verdict=str(worst_verdict(findings)),
         figure=cell.withheld or wording.estimate_text(cell.estimate, cell.unit, bound),
+        is_bound=bound is not None,
     )
 
 
@@ -220,10 +223,10 @@ def letter(number: int) -> str:
     return f"{chr(ord('A') + number % 26)}{number // 26 or ''}"
 
 
-def draw_interval(cell: Cell, low: float, high: float, width: int = WIDTH) -> str:
+def draw_interval(point: HistoryPoint, low: float, high: float, width: int = WIDTH) -> str:
     """A figure `●` (a bound: `○`) and its interval `├─┤` on an axis from `low` to `high`; empty if withheld."""
-    estimate = cell.estimate
-    if cell.withheld or not math.isfinite(estimate.value):
+    estimate = point.cell.estimate
+    if point.cell.withheld or not math.isfinite(estimate.value):
         return ""
 
     def place(value: float) -> int:
@@ -234,7 +237,7 @@ def draw_interval(cell: Cell, low: float, high: float, width: int = WIDTH) -> st
         left, right = place(estimate.low), place(estimate.high)
         marks[left : right + 1] = "─" * (right + 1 - left)
         marks[left], marks[right] = "├", "┤"
-    marks[place(estimate.value)] = "○" if cell.bound else "●"
+    marks[place(estimate.value)] = "○" if point.is_bound else "●"
     return "".join(marks).rstrip()
 
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from loadstone.engine.document import Integer
+
 # The nouns for kinds whose names are not nouns.
 NOUNS = {"power": "power cut", "full": "full disk", "slow": "slowdown"}
 # The kind of the trial without a fault, and the kinds that end server processes, whose restart takes time and CPU time.
@@ -28,21 +30,21 @@ class FaultRecord:
     # The names of the servers; `role` is the role from which they were drawn, if any.
     servers: tuple[str, ...]
     # The instants drawn from (seed, repeat).
-    planned_at_ns: int
-    planned_lift_ns: int | None = None
+    planned_at_ns: Integer
+    planned_lift_ns: Integer | None = None
     role: str | None = None
-    ordered_ns: int | None = None
-    held_ns: int | None = None
-    lift_ordered_ns: int | None = None
-    lifted_ns: int | None = None
-    ready_ns: int | None = None
+    ordered_ns: Integer | None = None
+    held_ns: Integer | None = None
+    lift_ordered_ns: Integer | None = None
+    lifted_ns: Integer | None = None
+    ready_ns: Integer | None = None
     # The first instant at which a surviving server considered the victim down.
-    detected_ns: int | None = None
+    detected_ns: Integer | None = None
     # The instant at which the load generator lost its last usable connection to a victim, and the instant at which it
     # was connected to all such victims again.
-    unusable_ns: int | None = None
-    usable_ns: int | None = None
-    settled_ns: int | None = None
+    unusable_ns: Integer | None = None
+    usable_ns: Integer | None = None
+    settled_ns: Integer | None = None
     # The reasons why effects could not be verified, keyed by step: `held`, `lifted`, `bystanders`. Empty if all effects
     # were verified.
     unverified: Mapping[str, str] = field(default_factory=dict)

@@ -72,7 +72,7 @@ class Folder:
                 f"{path} is not a result folder: it has no folder.json",
                 f"`loadstone list` shows all result folders{hint}",
             ) from None
-        except (OSError, ValueError, RecursionError) as error:
+        except (OSError, ValueError) as error:
             raise LoadstoneError(f"cannot read {path / 'folder.json'}: {error}", "the folder is damaged") from error
         version = header.get("results") if isinstance(header, dict) else None
         if not isinstance(version, int) or not 1 <= version <= VERSION:
@@ -155,6 +155,8 @@ class Folder:
                 raise LoadstoneError(
                     f"another loadstone is writing to {self.path}", "wait until it finishes, or stop it with Ctrl-C"
                 ) from None
+            # The time at which this lab started: the live page ignores the pause before it.
+            os.utime(file.fileno())
             yield
 
     def repair_lines(self) -> list[str]:
@@ -172,7 +174,7 @@ class Folder:
     def _record_interrupted(self, marker: Path) -> None:
         """Records the attempt that a marker file describes as interrupted, unless the attempt already has a line."""
         try:
-            document = json.loads(marker.read_bytes())
+            document = lines.parse_json(marker.read_bytes())
             result = TrialResult.from_json(document["line"])
             if document["table"] not in (VALUES, PILOT_TRIALS):
                 return
@@ -187,10 +189,14 @@ class Folder:
             self.append_trial(result, document["table"])
         (files / ATTEMPT_START).unlink(missing_ok=True)
 
-    def record_block(self, block: int, trials: Mapping[str, Mapping[str, Scalar]]) -> None:
-        """Records a block's trials in their order, before the first of them runs."""
+    def record_block(
+        self, block: int, trials: Mapping[str, Mapping[str, Scalar]], *, expected: int | None = None
+    ) -> None:
+        """Records a block's trials in their order, before the first of them runs; in a search, also the number of
+        trials that the whole run is expected to have."""
         planned = [{"trial": trial, "config": dict(config)} for trial, config in trials.items()]
-        lines.append_line(self.path / "plan.jsonl", {"block": block, "trials": planned})
+        more = {} if expected is None else {"expected": expected}
+        lines.append_line(self.path / "plan.jsonl", {"block": block, "trials": planned, **more})
 
     @property
     def blocks(self) -> list[int]:
@@ -244,8 +250,8 @@ class Folder:
     def load_series(self, trial: str, attempt: int = 1) -> Series | None:
         """A trial's time series; None if it was not written or is damaged."""
         try:
-            return Series.from_json(json.loads((self.files_of(trial, attempt) / "series.json").read_bytes()))
-        except (OSError, TypeError, ValueError, RecursionError):
+            return Series.from_json(lines.parse_json((self.files_of(trial, attempt) / "series.json").read_bytes()))
+        except (OSError, TypeError, ValueError):
             return None
 
     def read_attempts(self, name: str = VALUES) -> tuple[list[TrialResult], list[str]]:
@@ -324,7 +330,7 @@ class Folder:
         text = self._read_text(name, warnings)
         try:
             document = lines.parse_json(text.encode() or b"{}")
-        except (ValueError, RecursionError):
+        except ValueError:
             document = None
         if not isinstance(document, dict):
             warnings.append(f"{name} is damaged and omitted")

@@ -19,6 +19,8 @@ from loadstone.errors import LoadstoneError
 
 # An escaped half of a surrogate pair; two halves are one character.
 SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+# The digits of the largest integer of 64 bits, and its sign.
+DIGITS_MAX = 20
 
 
 @dataclass(frozen=True)
@@ -57,17 +59,29 @@ def parse_line(line: bytes) -> dict[str, Any] | None:
     """The document in a line; None if the line is damaged."""
     try:
         document = parse_json(line, parse_constant=refuse_constant)
-    except (ValueError, RecursionError):
+    except ValueError:
         return None
     return document if isinstance(document, dict) else None
 
 
 def parse_json(data: bytes, **options: Any) -> Any:
-    """A JSON document. Raises ValueError if it is damaged, or has text that cannot be written as UTF-8."""
-    document = json.loads(data, **options)
-    if SURROGATE.search(data):
-        json.dumps(document, ensure_ascii=False).encode()
+    """A JSON document. Raises ValueError if it is damaged or nested too deeply, or has an integer that is beyond the
+    range of instants, or text that cannot be written as UTF-8."""
+    try:
+        document = json.loads(data, parse_int=parse_integer, **options)
+        if SURROGATE.search(data):
+            json.dumps(document, ensure_ascii=False).encode()
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
     return document
+
+
+def parse_integer(digits: str) -> int:
+    """An integer. Raises ValueError if it has more digits than an integer of 64 bits: neither a float nor Arrow may be
+    able to represent it."""
+    if len(digits) > DIGITS_MAX:
+        raise ValueError(f"an integer with {len(digits)} digits is damaged")
+    return int(digits)
 
 
 def refuse_constant(constant: str) -> float:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from operator import attrgetter
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from loadstone.engine.document import parse_document, read_document
+from loadstone.engine.document import Integer, parse_document, read_document
 from loadstone.engine.events import Note
 from loadstone.results.fault import FaultRecord
-from loadstone.results.value import Value
+from loadstone.results.value import FINITE, Value
 
 Scalar = str | int | float | bool
+RecordedScalar = str | Integer | float | bool
 # The prefix for a logged value that a stated fact overrides.
 LOGGED = "logged."
 Loop = Literal["closed", "open"]
@@ -123,37 +124,39 @@ def index_by_metric(figures: Sequence[Value]) -> dict[str, Value]:
 class TrialResult:
     """One trial, run by Loadstone or read from another tool's output."""
 
+    __pydantic_config__: ClassVar = FINITE
+
     # The name of the trial, which is unique in its result set.
     trial: TrialName
     # The variant: each dimension's value. Repeats of a variant have equal configs.
-    config: Mapping[str, Scalar]
+    config: Mapping[str, RecordedScalar]
     # The repeat number, from 1; in an experiment, also the block number.
-    repeat: int
+    repeat: Integer
     # Keyed by metric (loadstone.results.value).
     values: Annotated[Mapping[str, Value], ByMetric]
-    clients: int | None = None
+    clients: Integer | None = None
     loop: Loop | None = None
     # Facts in addition to the figures: durability, version, cache_bytes, file_system, hosts, data_nodes, tool,
     # device_read_bps, network_bps…
-    facts: Mapping[str, Scalar] = field(default_factory=dict)
+    facts: Mapping[str, RecordedScalar] = field(default_factory=dict)
     # Every requested setting, by its path in the engine's spec: `work.field_count`, `store.rocksdb.options`.
-    requested: Mapping[str, Scalar] = field(default_factory=dict)
+    requested: Mapping[str, RecordedScalar] = field(default_factory=dict)
     # The names of facts that the store or its servers state, and that therefore belong to the system.
     of_system: tuple[str, ...] = ()
     # The number of operations by operation and status: {"READ": {"OK": 10, "ERROR": 1}}.
-    statuses: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    statuses: Mapping[str, Mapping[str, Integer]] = field(default_factory=dict)
     # `done`, `stopped`, `lease`, `failed`, `lost` (the engine disappeared) or `interrupted` (the lab exited).
     end: str = "done"
     # The engine's notes on its own errors and on other problems.
     notes: tuple[Note, ...] = ()
     # Position in the experiment's order, from 0; None if unknown.
-    order: int | None = None
-    start_unix_ns: int | None = None
+    order: Integer | None = None
+    start_unix_ns: Integer | None = None
     # The number of the attempt, from 1, and the reasons why earlier attempts failed (each has a separate line).
-    attempt: int = 1
+    attempt: Integer = 1
     failures: tuple[str, ...] = ()
     # The number of interrupted attempts.
-    interruptions: int = 0
+    interruptions: Integer = 0
     # The faults of the trial, in the order of their planned instants.
     faults: tuple[FaultRecord, ...] = ()
 

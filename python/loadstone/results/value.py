@@ -15,6 +15,7 @@ from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from typing import Any, ClassVar, Literal
 
+from loadstone.engine.document import Integer
 from loadstone.statistics.percentile import Bound
 
 Direction = Literal["higher", "lower"]
@@ -60,7 +61,7 @@ class Value:
     metric: str
     value: int | float
     unit: str
-    n: int
+    n: Integer
     # If the figure is not exact: `at_least` (`value` is a lower bound), or `failed` (`value` cannot be ranked).
     bound: Bound | None = None
     # The resolution of the value: the width of a histogram bucket, or the value of the last digit that a tool printed.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -49,7 +50,14 @@ class Attempts:
         """Runs a trial and records the attempt; `order` is the trial's position in the run."""
         number = self.numbers[planned.trial] + 1
         start = TrialResult(
-            planned.trial, planned.variant.config, planned.repeat, {}, end="interrupted", order=order, attempt=number
+            planned.trial,
+            planned.variant.config,
+            planned.repeat,
+            {},
+            end="interrupted",
+            order=order,
+            start_unix_ns=time.time_ns(),
+            attempt=number,
         )
         with self.folder.open_attempt(planned.trial, number, start=start, table=self.table) as files:
             result = conductor.conduct(planned, files, start)

@@ -119,12 +119,13 @@ class RunProgress:
         self.done = done
         self._seconds_each = seconds_each
         self._finished = 0
-        self._started = time.monotonic()
+        self._started = self._last_end = time.monotonic()
 
     def finish(self) -> None:
         """Counts a finished trial."""
         self.done += 1
         self._finished += 1
+        self._last_end = time.monotonic()
 
     @property
     def share(self) -> float:
@@ -139,12 +140,16 @@ class RunProgress:
     @property
     def state(self) -> str:
         """The remaining time."""
-        elapsed = time.monotonic() - self._started
-        # A first trial that takes longer than estimated corrects the estimate before it ends.
-        trial_seconds = elapsed / self._finished if self._finished else max(self._seconds_each, elapsed)
-        # The estimate from finished trials includes the time of the running trial; the initial estimate does not.
-        left = trial_seconds * (self.trials - self.done) - (0 if self._finished else elapsed)
-        return f"{self.about}{units.format_clock(max(left, 0))} left" if self.done < self.trials else "done"
+        if self.done >= self.trials:
+            return "done"
+        elapsed = time.monotonic() - self._last_end
+        if self._finished:
+            trial_seconds = (self._last_end - self._started) / self._finished
+        else:
+            # A first trial that takes longer than estimated corrects the estimate before it ends.
+            trial_seconds = max(self._seconds_each, elapsed)
+        left = trial_seconds * (self.trials - self.done) - min(elapsed, trial_seconds)
+        return f"{self.about}{units.format_clock(left)} left"
 
 
 class TrialProgress:

@@ -86,7 +86,8 @@ class SearchRun(ExperimentRun):
         before = dict(results.planned)
         named = {**before, **{f"{len(before) + i}": config for i, config in enumerate(shuffled)}}
         block = list(self._plan_trials(named))[len(before) :]
-        self.folder.record_block(number, {planned.trial: planned.variant.config for planned in block})
+        trials = {planned.trial: planned.variant.config for planned in block}
+        self.folder.record_block(number, trials, expected=self._expected(results))
         yield from block
 
     def _share_servers(self, configs: Sequence[Mapping[str, Scalar]]) -> list[Mapping[str, Scalar]]:

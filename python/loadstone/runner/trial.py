@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
@@ -72,7 +71,7 @@ class Conductor:
         """
         variant = planned.variant
         self.attempt = uuid4().hex[:12]
-        start = replace(start, clients=variant.clients, start_unix_ns=time.time_ns())
+        start = replace(start, clients=variant.clients)
         directory = self.spaces.space_at(variant.directory).empty_directory()
         at: TrialServers | None = None
         injector: Injector | None = None
