@@ -74,7 +74,7 @@ class Run:
         """A row for each trial: dimensions, `trial`, `repeat`, `order`, `attempt`, `clients`, `end` and `reason`.
 
         If a trial had several attempts, the last uninterrupted one counts. `failures` and `interruptions` are the
-        numbers of earlier attempts that failed or that the user interrupted.
+        numbers of attempts that failed or were interrupted before the attempt that counts.
         """
         return export.trials_table(self.results)
 
@@ -105,8 +105,10 @@ class Run:
 
     @cached_property
     def samples(self) -> pa.Table:
-        """A row for each sample of a host, about one a second: counters in ticks, B, ms and µs since the host started.
+        """A row for each sample of a host, about one a second, with values in ticks, B, ms and µs.
 
+        Memory and numbers of threads are current values; most other values are counters since the host, a device or a
+        process started.
         The columns are the paths in observed.jsonl, such as `processors.cpu.user` and `memory.available`.
         """
         return export.host_samples(self.results)

@@ -132,7 +132,7 @@ def join_filters(arguments: Sequence[str]) -> list[str]:
 
 
 def guard_command(run: Callable[[list[str]], int]) -> Callable[[list[str]], int]:
-    """Makes a command print its errors, and return an exit status: 2 for wrong usage, 130 after Ctrl-C, otherwise 1."""
+    """Makes a command print errors, and return a status for them: 2 for wrong usage, 130 after Ctrl-C, usually 1."""
 
     def main(arguments: list[str]) -> int:
         for name in ("stdout", "stderr"):
@@ -151,7 +151,8 @@ def guard_command(run: Callable[[list[str]], int]) -> Callable[[list[str]], int]
             print(error, file=sys.stderr)
             return error.exit_status
         except BrokenPipeError:
-            # The reader has closed the pipe, so the interpreter must not flush the output.
+            # The reader has closed the pipe. Without standard error, the interpreter cannot report at its exit that the
+            # output cannot be flushed.
             sys.stderr.close()
             return 1
         except OSError as error:

@@ -11,7 +11,7 @@ from loadstone.errors import LoadstoneError
 
 @guard_command
 def main(arguments: list[str]) -> int:
-    """Writes the report and prints its path."""
+    """Writes the report and prints the paths of its two pages."""
     parser = CommandParser("report", "Write report.html and report.md for results.")
     parser.results_at()
     parser.add_argument("-o", "--output", metavar="DIR", type=Path, help="where to write (default: the result folder)")

@@ -82,7 +82,7 @@ class ServerOptions:
     metrics_port: int | None = None
     # The folder of the run that started this server.
     follow: Path | None = None
-    # Whether every request requires the token.
+    # Whether every request, except for metrics, requires the token.
     has_token: bool = True
     # Whether the page is served, rather than only the metrics.
     has_page: bool = True

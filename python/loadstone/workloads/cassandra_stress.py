@@ -182,7 +182,7 @@ def is_load(command: str) -> bool:
 
 
 def changing(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[str]:
-    """Yields commands with writes, because they change data that other trials may read."""
+    """Yields the command's name if the command may change data that other trials read."""
     command = template.render_partly(str(keys.command), point)
     operation = command.split()[0] if command.split() else "read"
     # A command that only writes defines new tables. Queries of a profile may write.
@@ -270,7 +270,7 @@ def mean_size(size: str) -> int:
 
 
 def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
-    """The front end's checks, and the range of the partitions that the command reads."""
+    """The front end's checks, and a check of the range of partitions that the command reads."""
     yield partial(check_range, variant)
 
 
@@ -357,7 +357,7 @@ def drop_group(tokens: Sequence[str], group: str) -> list[str]:
 
 
 def load_specs(variant: Variant, settle: bool, directory: Path, seed: int) -> LaunchStages:
-    """Drops and defines the tables and writes one row, then writes the population."""
+    """Drops and defines the tables and writes one row; then writes the population, unless the command only writes."""
     if variant.work.command.split()[0] == "user":
         return load_profiles(variant, settle, seed)
     mix = translate_variant(variant, variant.work)["work"]["mix"]
@@ -390,7 +390,7 @@ def load_specs(variant: Variant, settle: bool, directory: Path, seed: int) -> La
 
 
 def load_profiles(variant: Variant, settle: bool, seed: int) -> LaunchStages:
-    """Drops and defines the tables of profiles and writes one partition of each, then writes the population."""
+    """The same stages for the tables of profiles; the first stage executes one insert for each table."""
     spec = {**translate_variant(variant.loading, variant.work), "seed": seed}
     population = variant.work.population
     work = spec["work"]
@@ -445,7 +445,8 @@ def run_spec(variant: Variant, measure: Measure, directory: Path, seed: int) -> 
 
 
 def figures(phase: EngineLaunch, launched: Sequence[EndedLaunch]) -> Iterator[Value]:
-    """The numbers of partitions, from the first, that were written before the reads, and of reads that found no row."""
+    """After a load, the number of partitions written, from the first onwards, and the population; after a run, the
+    figures of its statements, and the number of reads that found no row."""
     last = launched[-1]
     if last.name == "load":
         population = last.spec["work"]["population"]["sequence"]["last"]
@@ -459,7 +460,7 @@ def figures(phase: EngineLaunch, launched: Sequence[EndedLaunch]) -> Iterator[Va
 
 
 def facts(launched: Sequence[EndedLaunch]) -> Mapping[str, Scalar]:
-    """The number and size of partitions, the mix of operations, and the choice of partitions."""
+    """The mix of operations, the distribution of partitions and, for predefined tables, the mean size of a row."""
     work = launched[-1].spec["work"]
     if work["generator"] == "columns":
         weights = {operation["name"]: operation["weight"] for operation in work["operations"]}

@@ -340,7 +340,7 @@ def read_output(work: Command, ended: Ended, warmup: float = 0.0) -> ImportedRun
 
 
 def exclude_warmup(run: ImportedRun, seconds: float) -> None:
-    """Limits a run to its time series after the warm-up, and omits figures that also cover the warm-up.
+    """Limits a run to its time series after the warm-up, and omits other figures that cover the warm-up, except errors.
 
     Raises LoadstoneError if there is no time series after the warm-up.
     """

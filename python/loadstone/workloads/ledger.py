@@ -31,7 +31,7 @@ COUNTED = {
     "writes": ("acknowledged", "refused", "maybe", "unknown", "retried"),
     "found": ("phantom", "corrupt", "other_run", "not_loaded", "unsure"),
 }
-# The length of a run's number in bits, so that JSON readers in any language represent it exactly.
+# The length of a run's number in bits, chosen so that JSON readers in any language represent the number exactly.
 RUN_BITS = 53
 
 

@@ -142,7 +142,7 @@ def rate_rows(stages: Sequence[Stage]) -> list[Row]:
 
 
 def pause_rows(repeats: Sequence[tuple[str, int, Series]]) -> list[Row]:
-    """The intervals in which the servers' garbage collectors paused noticeably: the longest total of any repeat."""
+    """The intervals in which garbage collectors paused noticeably, each with the longest total pause of any repeat."""
     longest: dict[tuple[float, float], tuple[int, int]] = {}
     for _, repeat, series in repeats:
         for start, length, paused_ns in zip(series.start_seconds, series.length_seconds, series.gc_ns, strict=False):
@@ -218,7 +218,7 @@ def chart(
     scale = alt.Scale(domain=[0, end or 1], nice=False)
     axis = alt.Axis(title="seconds", grid=False, tickCount=5, labelFlush=True)
     x = alt.X("seconds:Q", scale=scale, axis=axis)
-    # One row for each line, which the browser unfolds, takes a tenth of the bytes.
+    # One row for each line, which the browser unfolds, takes a tenth of the bytes of a row for each point.
     behind = plot(thin).transform_flatten(["seconds", "value"]).encode(x=x, y=y, color=colour(view))
     before = plot(strong).encode(x=x, y=y, color=colour(view))
     of_line = figure.tooltip(name="name", trial="trial", repeat="repeat")
