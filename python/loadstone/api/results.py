@@ -105,7 +105,7 @@ class Run:
 
     @cached_property
     def samples(self) -> pa.Table:
-        """A row for each sample of a host, about one a second, with values in ticks, B, ms and µs.
+        """A row for each sample of a host, about one a second; values are in ticks, B, ms, µs or ns.
 
         Memory and numbers of threads are current values; most other values are counters since the host, a device or a
         process started.
@@ -194,7 +194,7 @@ class Run:
 
     @cached_property
     def judgement(self) -> Judgement:
-        """The judge's answer to the recorded question. Raises LoadstoneError for an unknown threshold."""
+        """The judge's answer to the recorded question. Raises LoadstoneError if it sets an unknown threshold."""
         return self.compare()
 
     def compare(

@@ -16,8 +16,8 @@ from loadstone.report.terminal import standard_output, tables
 
 @guard_command
 def main(arguments: list[str]) -> int:
-    """Prints findings. The exit status is 1 if a result is suspect or invalid, or an expectation is false; 3 if one is
-    undecided."""
+    """Prints findings. The exit status is 1 if a result is suspect or invalid, or an expectation is false; 3 if an
+    expectation is undecided."""
     parser = CommandParser(
         "check",
         "Check results and expectations. Exit status 1 if any is suspect, invalid or false, 3 if undecided, else 0.",

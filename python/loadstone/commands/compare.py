@@ -20,8 +20,8 @@ from loadstone.statistics.estimate import REPEATS_MIN
 
 @guard_command
 def main(arguments: list[str]) -> int:
-    """Prints the comparison of the named results. The exit status is 1 if an expectation is false, 3 if one is
-    undecided."""
+    """Prints the comparison of the named results. The exit status is 1 if an expectation is false, 3 if an
+    expectation is undecided."""
     parser = CommandParser(
         "compare",
         "Compare results with the first side. A side is a result, or several runs separated by commas.\n"

@@ -136,7 +136,7 @@ def guard_command(run: Callable[[list[str]], int]) -> Callable[[list[str]], int]
 
     def main(arguments: list[str]) -> int:
         for name in ("stdout", "stderr"):
-            # If a stream was closed when Python started, it is None.
+            # A stream that was closed when Python started is None.
             if getattr(sys, name) is None:
                 setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
         if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors in ("strict", "surrogateescape"):
@@ -151,8 +151,8 @@ def guard_command(run: Callable[[list[str]], int]) -> Callable[[list[str]], int]
             print(error, file=sys.stderr)
             return error.exit_status
         except BrokenPipeError:
-            # The reader has closed the pipe. Without standard error, the interpreter cannot report at its exit that the
-            # output cannot be flushed.
+            # The reader has closed the pipe. Without standard error, the interpreter cannot report at exit that it
+            # failed to flush the output.
             sys.stderr.close()
             return 1
         except OSError as error:

@@ -33,7 +33,7 @@ class CatalogueEntry:
     folder: Folder
     # The modification time and the size of folder.json.
     stamp: tuple[int, int] = (0, 0)
-    # The size of the values at the last judgement, and the resulting summary; -1 and empty before the first judgement.
+    # The size of the file of values at the last judgement, and the summary; -1 and empty before the first judgement.
     size: int = -1
     summary: Mapping[str, Any] = field(default_factory=dict)
     # The parts of the summary that need no judgement, so that viewers can search the list while a run is measured.

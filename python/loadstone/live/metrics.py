@@ -116,7 +116,7 @@ def label_name(name: str) -> str:
 
 def classic_histogram(histogram: Histogram, labels: Labels) -> list[Sample]:
     """The samples of a histogram: cumulative buckets, count and sum, in seconds."""
-    # A latency counts from the first bound that is not below it. One search per bucket keeps a scrape cheap.
+    # A latency counts from the first bound that is not below the latency. One search per bucket keeps a scrape cheap.
     counts, total = [0] * (len(BUCKETS) + 1), 0.0
     for index, count in histogram.counts.items():
         total += count * histogram.layout.bucket_middle(index)

@@ -90,7 +90,7 @@ class ServerOptions:
 
 @dataclass(frozen=True)
 class RunReading:
-    """The state of a run when its files were last read. All viewers share it."""
+    """The state of a run when its files were last read. All viewers receive the same object."""
 
     # The state as JSON, and the remaining time.
     text: str = ""
@@ -192,7 +192,7 @@ class LiveSite:
         self._followed = None if options.follow is None else Folder(options.follow)
 
     def watcher_of(self, folder: Folder) -> Watcher:
-        """The watcher of a folder."""
+        """The watcher of a folder, which is created for the first viewer."""
         return self.watchers.setdefault(str(folder.path), Watcher(folder))
 
     def folder_of(self, request: Request) -> Folder | None:

@@ -150,7 +150,7 @@ def reason(pair: Comparison) -> str:
 
 
 def describe_condition(pair: Comparison) -> str:
-    """The condition of a claim: `if the number of records were equal`; empty if the claim has none."""
+    """The condition of a claim: `if the number of records were equal`; empty if the claim has no condition."""
     return pair.condition.removesuffix(", ")
 
 

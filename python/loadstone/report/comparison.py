@@ -59,7 +59,7 @@ def tabulate_remaining(view: View) -> Table | None:
 
 
 def list_headline(view: View) -> list[str]:
-    """The headline metrics of a single variant, and the latencies of its answer; every metric if there are few."""
+    """The headline metrics of a single variant, and the latencies of all operations; every metric if there are few."""
     every = view.results.metrics
     return [*dict.fromkeys([*view.headline, *ALL_OPERATIONS, *(every if len(every) <= UNFOLDED_MAX else ())])]
 
@@ -160,7 +160,7 @@ def tool_figure(view: View, cell: Cell) -> str:
         return ""
     number = f"{cell.estimate.value / 2**20:,.2f}".rstrip("0").rstrip(".")
     job = str(facts.get("job_name", ""))
-    # If a file has several jobs, each job is a variant, whose name already contains the job's.
+    # If a file has several jobs, each job is a variant, whose name already contains the job's name.
     of_job = f", job {job}" if job and job not in view.value(cell.variant) else ""
     return f"{name} {number} {TOOL_UNITS[tool]}{of_job}"
 

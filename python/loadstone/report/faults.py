@@ -31,7 +31,7 @@ INSTANTS = {
 # The engine's figures in the same table.
 FIRSTS = {"first error": "first_error", "first late": "first_late", "absorbed": "absorbed"}
 INSTANTS_TITLE = "Instants"
-# The fact of a store with the delays between its attempts to connect.
+# The fact that states the delays between a store's attempts to connect.
 RECONNECT = "reconnect"
 RANGES = (
     "A key range consists of the keys whose copies are on the same servers; it is interrupted if most of its operations"

@@ -123,7 +123,7 @@ def name_owners(judgement: Judgement) -> dict[Finding, str]:
     if len({comparison.context for comparison in judgement.comparisons}) > 1:
         variant_of = {trial.trial: variant_key(trial.config) for trial in judgement.results.trials}
         for finding, contexts in places.items():
-            # A finding on one side names the side.
+            # A finding on the trials of one side concerns this side, not the context.
             if len(contexts) == 1 and len({variant_of.get(trial) for trial in finding.trials}) > 1:
                 owners.setdefault(finding, variant_name(*contexts))
     return owners

@@ -114,7 +114,7 @@ def check(context: Context, path: Keys, keys: Any) -> None:
     if "".join(tokens[:1]).lower() not in COMMANDS and not any("{" in word for word in tokens[:1]):
         message = f'"{keys.command}" does not begin with a command of cassandra-stress'
         context.add_mistake((*path, "command"), message, f"begin with {', '.join(COMMANDS[:6])}")
-    # A parameter of a group may have the same name: `-col n=fixed(8)`.
+    # A parameter of a group may have the name of a parameter of the command: `-col n=fixed(8)`.
     own, groups = split_groups(tokens)
     for part, options in ((own, OF_EXPERIMENT), (groups, GROUPS_OF_EXPERIMENT)):
         for option, hint in options.items():
@@ -334,7 +334,7 @@ def translate_variant(variant: Variant, work: CassandraStress) -> Spec:
     )
     own = {name: text for name, text in spec["store"]["properties"].items() if name not in OF_NODES}
     store = {**spec["store"], "properties": {**properties, **own}, "durability": variant.durability}
-    # The lab wrote all rows.
+    # The lab wrote all rows, so Apache Cassandra's tool wrote none of them.
     spec["work"].pop("written_by_tool", None)
     return {**spec, "store": store, "clients": variant.clients, "interval_ms": INTERVAL_MS}
 
@@ -390,7 +390,8 @@ def load_specs(variant: Variant, settle: bool, directory: Path, seed: int) -> La
 
 
 def load_profiles(variant: Variant, settle: bool, seed: int) -> LaunchStages:
-    """The same stages for the tables of profiles; the first stage executes one insert for each table."""
+    """Drops and defines the tables of profiles and executes an insert for each table; then writes the population, unless
+    the command only writes."""
     spec = {**translate_variant(variant.loading, variant.work), "seed": seed}
     population = variant.work.population
     work = spec["work"]

@@ -136,8 +136,8 @@ def files(work: Fio) -> Sequence[Path]:
 def jobs(work: Fio) -> dict[str, dict[str, str]]:
     """The options of each job, including those in [global], keyed by the job's name in the results.
 
-    Empty if the file is unreadable. The lab uses them for forecasts, titles, default metrics and checks; fio parses the
-    file itself.
+    Empty if the file is unreadable. The lab uses these options for forecasts, titles, default metrics and checks; fio
+    parses the file itself.
     """
     try:
         text = work.job if is_text(work.job) else Path(work.job).read_text()
@@ -186,7 +186,7 @@ def list_sizes(work: Fio) -> dict[str, int]:
             continue
         try:
             size = parse_size(options.get("size", options.get("filesize", "0")))
-            # Each process of a job has separate files, unless the job names them.
+            # Each process of a job has separate files, unless the job names its files.
             count = 1 if "filename" in options else int(options.get("numjobs", "1"))
         except ValueError:
             continue

@@ -26,7 +26,7 @@ from loadstone.results.trial_result import Series, TrialResult
 POINTS_MAX = 150
 # The maximum number of marked points in a line.
 MARKS_MAX = 6
-# Bars that reach this share of the outcome's highest bar count as equally high: the middle bar has the outcome's mark.
+# Bars that reach this share of an outcome's highest bar count as equally high; the middle one has the outcome's mark.
 HIGHEST = 0.95
 Legend = tuple[tuple[str, int], ...]
 # The outcomes of operations, and their colours: green for operations in time, red for failed operations.

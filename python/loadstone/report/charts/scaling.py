@@ -289,7 +289,7 @@ def shift_side(at: int, count: int) -> float:
 
 
 def measure(view: View, line: Line, metric: str) -> list[Row]:
-    """The points of a line, except for loads that could not be judged; the figures of a search are as in its table."""
+    """The points of a line, except at loads that could not be judged; the figures of a search are as in its table."""
     rows: list[Row] = []
     for load, key in line.variants.items():
         cell = view.cell(key, metric)
@@ -341,7 +341,7 @@ def list_unjudged(line: Line) -> list[Row]:
 
 
 def share_failed(view: View, key: VariantKey) -> str:
-    """The median share of failed operations of a variant as text; empty if the check `errors` tolerates it."""
+    """The median share of failed operations of a variant as text; empty if the check `errors` tolerates this share."""
     counts = [(trial.value("errors"), trial.value("operations")) for trial in view.variants.get(key, ())]
     shares = [failed / every for failed, every in counts if failed is not None and every]
     share = median(shares) if shares else 0.0

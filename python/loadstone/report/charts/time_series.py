@@ -35,7 +35,7 @@ class ChartedSeries:
 
     # The series by variant, each with the id and the repeat of its trial.
     of: Mapping[VariantKey, Sequence[tuple[str, int, Series]]]
-    # The number of variants, and the maximum number of repeats, that could be drawn.
+    # The number of variants, and the largest number of repeats of a variant, including those that are not drawn.
     variants: int
     repeats: int
 
@@ -86,7 +86,7 @@ def throughput(view: View, charted: ChartedSeries) -> Figure:
 
 
 def latency(view: View, charted: ChartedSeries) -> Figure:
-    """The median and the p99 over time."""
+    """The p50 and the p99 of the latency over time."""
     return draw_charts(
         view, charted, "latency-over-time", ("p50", "p99"), "ns", "Latency: p50 and p99 of all operations"
     )

@@ -219,7 +219,7 @@ def select_dimensions(variant: VariantKey, keys: Sequence[str]) -> VariantKey:
 def metric_table(
     judgement: Judgement, projected: Projected, metric: str, part: VariantKey, console: Console
 ) -> RenderableType:
-    """One metric: a column for each value of the compared dimension, or a row for each if they do not fit."""
+    """One metric: a column for each value of the compared dimension, or a row for each value if columns do not fit."""
     cells = [
         cell
         for (variant, item), cell in judgement.cells.items()
