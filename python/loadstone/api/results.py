@@ -73,8 +73,8 @@ class Run:
     def trials(self) -> pa.Table:
         """A row for each trial: dimensions, `trial`, `repeat`, `order`, `attempt`, `clients`, `end` and `reason`.
 
-        If a trial had several attempts, the last uninterrupted one counts. `failures` and `interruptions` are the
-        numbers of attempts that failed or were interrupted before the attempt that counts.
+        If a trial had several attempts, the last uninterrupted one counts. `failures` is the number of earlier attempts
+        that failed, and `interruptions` is the number of interrupted attempts.
         """
         return export.trials_table(self.results)
 
@@ -194,7 +194,10 @@ class Run:
 
     @cached_property
     def judgement(self) -> Judgement:
-        """The judge's answer to the recorded question. Raises LoadstoneError if it sets an unknown threshold."""
+        """The judge's answer to the recorded question.
+
+        Raises LoadstoneError if the question sets an unknown threshold.
+        """
         return self.compare()
 
     def compare(

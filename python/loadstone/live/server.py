@@ -82,7 +82,7 @@ class ServerOptions:
     metrics_port: int | None = None
     # The folder of the run that started this server.
     follow: Path | None = None
-    # Whether every request, except for metrics, requires the token.
+    # Whether all requests, except requests for metrics, require the token.
     has_token: bool = True
     # Whether the page is served, rather than only the metrics.
     has_page: bool = True
@@ -192,7 +192,7 @@ class LiveSite:
         self._followed = None if options.follow is None else Folder(options.follow)
 
     def watcher_of(self, folder: Folder) -> Watcher:
-        """The watcher of a folder, which is created for the first viewer."""
+        """The watcher of a folder, which is created when it is first needed."""
         return self.watchers.setdefault(str(folder.path), Watcher(folder))
 
     def folder_of(self, request: Request) -> Folder | None:

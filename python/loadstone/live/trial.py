@@ -25,7 +25,8 @@ QUANTILES = {"p50": 0.5, "p99": 0.99, "max": 1.0}
 # The prefix of an engine among the observed processes. A server has the prefix SERVER.
 ENGINE = "engine"
 # The minimum time between two samples that are compared, ns. Processor time is counted in ticks of 10 ms, so the last
-# sample of a phase, which may follow the previous sample within milliseconds, could show more processors than exist.
+# sample of a phase, which may follow the previous sample within milliseconds, could otherwise show more processors than
+# the host has.
 SAMPLE_NS_MIN = 250_000_000
 
 

@@ -53,7 +53,7 @@ def guarantees(view: View) -> tuple[Table, Table]:
 
 
 def list_facts(view: View) -> list[str]:
-    """The names of all facts, the important ones first."""
+    """The names of all facts except `directory` and `store`, the most important facts first."""
     names = dict.fromkeys(name for trials in view.variants.values() for trial in trials for name in trial.facts)
     return [
         *(name for name in FIRST if name in names),

@@ -390,8 +390,8 @@ def load_specs(variant: Variant, settle: bool, directory: Path, seed: int) -> La
 
 
 def load_profiles(variant: Variant, settle: bool, seed: int) -> LaunchStages:
-    """Drops and defines the tables of profiles and executes an insert for each table; then writes the population, unless
-    the command only writes."""
+    """Drops and defines the tables of profiles and executes an insert for each table; then writes the population,
+    unless the command only writes."""
     spec = {**translate_variant(variant.loading, variant.work), "seed": seed}
     population = variant.work.population
     work = spec["work"]

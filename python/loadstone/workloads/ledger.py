@@ -64,7 +64,7 @@ def arguments(engines: int, loaded: bool, context: CommandContext) -> Sequence[s
     ledgers = [f"{FILE}.{segment}" for segment in range(engines)]
     several = range(engines) if engines > 1 else ()
     events = [word for segment in several for word in ("--events", str(context.files / f"run.{segment}.events.jsonl"))]
-    # The instants of the trial's faults (Unix time, ns), which determine the ages of lost writes.
+    # The instants at which faults ended servers (Unix time, ns), which determine the ages of lost writes.
     crashes = [word for instant in str(context.names.get(CRASHES, "")).split() for word in ("--crash", instant)]
     return [
         str(program.find_engine()),

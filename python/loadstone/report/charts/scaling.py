@@ -170,7 +170,7 @@ def panel_metrics(view: View) -> list[str]:
 
 
 def distinct_metrics(view: View, lines: Sequence[Line], metrics: Sequence[str]) -> list[str]:
-    """The metrics, each with different samples: for a single operation type, `read.p99` would repeat `all.p99`."""
+    """The metrics, each with different samples: for a single operation type, `all.p99` would repeat `read.p99`."""
     keys, cells = [key for line in lines for key in line.variants.values()], view.judgement.cells
     samples_of: dict[str, list[object]] = {}
     for metric in metrics:

@@ -35,7 +35,7 @@ class ChartedSeries:
 
     # The series by variant, each with the id and the repeat of its trial.
     of: Mapping[VariantKey, Sequence[tuple[str, int, Series]]]
-    # The number of variants, and the largest number of repeats of a variant, including those that are not drawn.
+    # The number of variants, and the largest number of repeats of a variant, drawn or not.
     variants: int
     repeats: int
 

@@ -377,8 +377,8 @@ def change(comparison: Comparison | None) -> Text:
 
 
 def findings(judgement: Judgement, *, whole: bool = False) -> list[Text]:
-    """The findings by check, the most severe first, with a few messages for each check, or all if `whole`. Then the
-    checks that did not run."""
+    """The findings by check, the most severe first, with a few messages for each check, or all if `whole`. Then, if
+    `whole` or if there are no findings, the checks that did not run."""
     lines = []
     for group in warnings(judgement, whole=whole):
         name = (f"{group.check} ", STYLES[group.severity])
