@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
     for line in tables.expectations(judgement):
         console.print(line, soft_wrap=True)
     if options.junit or options.summary:
-        # Imported late, because importing the packages for charts takes longer than `--help`.
+        # Imported late, because importing the packages for charts takes longer than printing the help text.
         from loadstone.report.expectation_files import write_files
 
         write_files(judgement, options.junit, options.summary)

@@ -62,7 +62,7 @@ def main(arguments: list[str]) -> int:
     if is_open and not lacks_only_facts and not options.json:
         print(deciding_experiment(sides, results.question.expect, results.dimensions[RUN]))
     if options.junit or options.summary:
-        # Imported late, because importing the packages for charts takes longer than `--help`.
+        # Imported late, because importing the packages for charts takes longer than printing the help text.
         from loadstone.report.expectation_files import write_files
 
         write_files(judgement, options.junit, options.summary)

@@ -25,7 +25,7 @@ def main(arguments: list[str]) -> int:
             f"{options.results_at} is a file, so the report needs an output directory",
             "add `--output DIR`, or import the file first with `loadstone import`",
         )
-    # Imported late, because importing the packages for charts takes longer than `--help`.
+    # Imported late, because importing the packages for charts takes longer than printing the help text.
     from loadstone.judge.judge import judge_results
     from loadstone.report.write import write
 
