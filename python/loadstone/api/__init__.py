@@ -98,7 +98,7 @@ def compare(*sides: Run | str | PathLike[str] | Sequence[Run | str | PathLike[st
     """Joins several results into one run, with `run` as an additional dimension; the first side is the baseline.
 
     A side is a run, a path, a name, or a sequence of runs of the same experiment. A claim needs six alternating runs of
-    each side. Raises LoadstoneError under the same conditions as `open`.
+    each side. Raises LoadstoneError for fewer than two sides, and under the same conditions as `open`.
     """
     from loadstone.results.union import join_results
 

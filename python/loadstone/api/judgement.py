@@ -131,8 +131,8 @@ class Judgement:
     def expectations(self) -> pa.Table:
         """A row for each condition: `text`, `of`, `answer` (true, false, undecided), `value` with its interval, `unit`.
 
-        `value` and `bound` are the same as in `figures`, unless a trial failed. `value` is null if nothing was
-        measured; `why` states why a condition is undecided.
+        `value` and `bound` are the same as in `figures`, except for counts, shares, ratios, and variants with a failed
+        trial. `value` is null if nothing was measured; `why` states why a condition is undecided.
         """
         every = self.judged.expectations
         return self._table(

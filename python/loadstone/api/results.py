@@ -73,8 +73,8 @@ class Run:
     def trials(self) -> pa.Table:
         """A row for each trial: dimensions, `trial`, `repeat`, `order`, `attempt`, `clients`, `end` and `reason`.
 
-        If a trial had several attempts, the last uninterrupted one counts. `failures` and `interruptions` are the
-        numbers of earlier attempts that failed or that the user interrupted.
+        If a trial had several attempts, the last uninterrupted one counts. `failures` is the number of earlier attempts
+        that failed, and `interruptions` is the number of interrupted attempts.
         """
         return export.trials_table(self.results)
 
@@ -105,8 +105,10 @@ class Run:
 
     @cached_property
     def samples(self) -> pa.Table:
-        """A row for each sample of a host, about one a second: counters in ticks, B, ms and µs since the host started.
+        """A row for each sample of a host, about one a second; values are in ticks, B, ms, µs or ns.
 
+        Memory and numbers of threads are current values; most other values are counters since the host, a device or a
+        process started.
         The columns are the paths in observed.jsonl, such as `processors.cpu.user` and `memory.available`.
         """
         return export.host_samples(self.results)
@@ -192,7 +194,10 @@ class Run:
 
     @cached_property
     def judgement(self) -> Judgement:
-        """The judge's answer to the recorded question. Raises LoadstoneError for an unknown threshold."""
+        """The judge's answer to the recorded question.
+
+        Raises LoadstoneError if the question sets an unknown threshold.
+        """
         return self.compare()
 
     def compare(

@@ -16,8 +16,8 @@ from loadstone.report.terminal import standard_output, tables
 
 @guard_command
 def main(arguments: list[str]) -> int:
-    """Prints findings. The exit status is 1 if a result is suspect or invalid, or an expectation is false; 3 if one is
-    undecided."""
+    """Prints findings. The exit status is 1 if a result is suspect or invalid, or an expectation is false; 3 if an
+    expectation is undecided."""
     parser = CommandParser(
         "check",
         "Check results and expectations. Exit status 1 if any is suspect, invalid or false, 3 if undecided, else 0.",
@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
     for line in tables.expectations(judgement):
         console.print(line, soft_wrap=True)
     if options.junit or options.summary:
-        # Imported late, because importing the packages for charts takes longer than `--help`.
+        # Imported late, because importing the packages for charts takes longer than printing the help text.
         from loadstone.report.expectation_files import write_files
 
         write_files(judgement, options.junit, options.summary)

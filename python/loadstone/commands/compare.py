@@ -20,8 +20,8 @@ from loadstone.statistics.estimate import REPEATS_MIN
 
 @guard_command
 def main(arguments: list[str]) -> int:
-    """Prints the comparison of the named results. The exit status is 1 if an expectation is false, 3 if one is
-    undecided."""
+    """Prints the comparison of the named results. The exit status is 1 if an expectation is false, 3 if an
+    expectation is undecided."""
     parser = CommandParser(
         "compare",
         "Compare results with the first side. A side is a result, or several runs separated by commas.\n"
@@ -62,7 +62,7 @@ def main(arguments: list[str]) -> int:
     if is_open and not lacks_only_facts and not options.json:
         print(deciding_experiment(sides, results.question.expect, results.dimensions[RUN]))
     if options.junit or options.summary:
-        # Imported late, because importing the packages for charts takes longer than `--help`.
+        # Imported late, because importing the packages for charts takes longer than printing the help text.
         from loadstone.report.expectation_files import write_files
 
         write_files(judgement, options.junit, options.summary)

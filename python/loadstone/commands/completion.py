@@ -59,7 +59,7 @@ def read_help(catalogue: CommandCatalogue) -> dict[str, str]:
         path = pending.pop(0)
         name, *verbs = path.split()
         texts[path] = engine_help(name) if name in catalogue.engine else lab_help(catalogue, name, verbs)
-        # The verbs of some commands have no separate help; they print the help of the command.
+        # The verbs of some commands have no separate help: such a verb prints the help of its command.
         if texts[path] != texts.get(path.rpartition(" ")[0]):
             pending = [*(f"{path} {verb}" for verb in list_verbs(texts[path])), *pending]
     return texts

@@ -17,7 +17,7 @@ from loadstone.results.folder import VALUES, survey_folders
 
 @guard_command
 def main(arguments: list[str]) -> int:
-    """Prints a line for each result folder, with the oldest folder first."""
+    """Prints a line for each result folder, sorted by experiment and time."""
     parser = CommandParser("list", "List result folders.")
     parser.results_option()
     options = parser.parse_args(arguments)

@@ -54,7 +54,7 @@ def folder_at(name: str, root: Path) -> Folder:
 
 
 def open_folder(path: Path) -> Folder:
-    """The result folder at a path, or the latest in an experiment's folder. Raises LoadstoneError if it is neither."""
+    """The result folder at a path, or the latest in an experiment's folder. Raises LoadstoneError if there is none."""
     if not (path / "folder.json").exists():
         inside = sorted(header.parent for header in path.glob("*/folder.json"))
         if inside:

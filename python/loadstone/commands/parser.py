@@ -132,11 +132,11 @@ def join_filters(arguments: Sequence[str]) -> list[str]:
 
 
 def guard_command(run: Callable[[list[str]], int]) -> Callable[[list[str]], int]:
-    """Makes a command print its errors, and return an exit status: 2 for wrong usage, 130 after Ctrl-C, otherwise 1."""
+    """Makes a command print errors, and return a status for them: 2 for wrong usage, 130 after Ctrl-C, usually 1."""
 
     def main(arguments: list[str]) -> int:
         for name in ("stdout", "stderr"):
-            # If a stream was closed when Python started, it is None.
+            # A stream that was closed when Python started is None.
             if getattr(sys, name) is None:
                 setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
         if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors in ("strict", "surrogateescape"):

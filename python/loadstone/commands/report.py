@@ -11,7 +11,7 @@ from loadstone.errors import LoadstoneError
 
 @guard_command
 def main(arguments: list[str]) -> int:
-    """Writes the report and prints its path."""
+    """Writes the report and prints the paths of its two pages."""
     parser = CommandParser("report", "Write report.html and report.md for results.")
     parser.results_at()
     parser.add_argument("-o", "--output", metavar="DIR", type=Path, help="where to write (default: the result folder)")
@@ -25,7 +25,7 @@ def main(arguments: list[str]) -> int:
             f"{options.results_at} is a file, so the report needs an output directory",
             "add `--output DIR`, or import the file first with `loadstone import`",
         )
-    # Imported late, because importing the packages for charts takes longer than `--help`.
+    # Imported late, because importing the packages for charts takes longer than printing the help text.
     from loadstone.judge.judge import judge_results
     from loadstone.report.write import write
 

@@ -161,7 +161,7 @@ def require_live_ports(options: Namespace) -> None:
 def serve_live(folder: Folder, console: Console, options: Namespace) -> Iterator[None]:
     """Serves the live page and the metrics, if requested, from a separate process as long as the run lasts.
 
-    The server's standard input is a lease: when the lab exits for any reason, the server exits, too.
+    The server's standard input is a lease: after the lab has exited for any reason, the server exits, too.
     """
     has_page, metrics_port = getattr(options, "live", False), getattr(options, "metrics_port", None)
     if not has_page and metrics_port is None:
@@ -221,7 +221,7 @@ def interrupt_run(number: int, _: FrameType | None) -> NoReturn:
 
 
 def create_folder(loaded: Loaded, planned: Plan, name: str, root: Path, command: Sequence[str]) -> Folder:
-    """Creates the result folder for a new run that was started from the command line."""
+    """Creates the result folder for a new run; `command` is recorded as the command that started the run."""
     from loadstone.experiment.plan.forecast import trial_seconds
     from loadstone.observe.environment import describe_environment, redact_arguments
     from loadstone.results.folder import Folder, new_path
@@ -308,7 +308,8 @@ def run_trials(loaded: Loaded, planned: Plan, folder: Folder, console: Console, 
 def finish_run(folder: Folder, console: Console, options: Namespace) -> int:
     """Judges the results in a folder, prints tables and writes the report; returns the exit status.
 
-    The exit status is 1 if a search has no answer or an expectation is false, 3 if an expectation is undecided.
+    The exit status is 1 if no trial has finished, a search has no answer or an expectation is false, 3 if an
+    expectation is undecided.
     `options.print_results` replaces the usual tables.
     """
     from loadstone.judge.judge import judge_results

@@ -146,7 +146,7 @@ def line_experiment(line: SearchCommand, spec: Spec) -> Loaded:
 
 
 def data_warning(store: str) -> Iterator[Mistake]:
-    """Yields a warning if the store has servers: a search changes their data, which is not copied."""
+    """Yields a warning if the store has servers: a search changes the servers' data, which is not copied."""
     if describe_engine().is_networked(store):
         message = f"the search loads its records into an existing table of {store}, and every trial changes it"
         hint = "use servers and a table whose data you do not need, and empty the table first"
@@ -232,7 +232,7 @@ def find_keys(options: Mapping[str, str]) -> dict[str, Any]:
 
 
 def results_name(line: SearchCommand) -> str:
-    """The name of the results: a search that is started again finds them under the same name."""
+    """The name of the results: a search that is started again finds its earlier results under the same name."""
     return f"ycsb-{line.arguments[1]}-{Path(line.files[0]).name}-{line.options['--search']}"
 
 

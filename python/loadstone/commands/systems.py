@@ -17,7 +17,7 @@ from loadstone.systems.base.system import ServerProcess, SystemsError
 
 @guard_command
 def main(arguments: list[str]) -> int:
-    """Runs one verb. The exit status is 0 if it succeeded; for verbs that list servers, only if every server is up."""
+    """Runs one verb. The exit status is 0 on success; for verbs that list servers, only if every server is up."""
     if arguments[:1] == ["hbase"]:
         from loadstone.commands import systems_hbase
 

@@ -56,7 +56,7 @@ def show_regions(options: Namespace) -> None:
 
 
 def drop_table(options: Namespace) -> None:
-    """Drops a table. Raises SystemsError if it does not exist."""
+    """Drops a table. Raises SystemsError if there is no such table."""
     if not select_tables(options).drop_table(options.table):
         raise SystemsError(f"HBase has no table {options.table}", TABLE_HINT)
 

@@ -256,7 +256,7 @@ def parse_shell(options: Namespace) -> list[str]:
 def vary_commands(commands: Sequence[Sequence[str]], parameters: Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
     """Expands each command, its setup and its preparation for every combination of the parameters in the command.
 
-    Raises UsageError if no command uses a parameter.
+    Raises UsageError if a parameter does not occur in any command.
     """
     for name, values in parameters:
         place = f"{{{name}}}"

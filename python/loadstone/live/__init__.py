@@ -1,1 +1,1 @@
-"""The live page and the metrics of a running experiment. A separate process reads them from the result folder."""
+"""The live page and the metrics of a running experiment. A separate process creates both from the result folder."""

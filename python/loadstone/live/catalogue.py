@@ -33,10 +33,10 @@ class CatalogueEntry:
     folder: Folder
     # The modification time and the size of folder.json.
     stamp: tuple[int, int] = (0, 0)
-    # The size of the values at the last judgement, and the resulting summary; -1 and empty before the first judgement.
+    # The size of the file of values at the last judgement, and the summary; -1 and empty before the first judgement.
     size: int = -1
     summary: Mapping[str, Any] = field(default_factory=dict)
-    # The parts of the summary that need no judgement, so that a search works while a run is measured.
+    # The parts of the summary that need no judgement, so that viewers can search the list while a run is measured.
     sketch: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -119,7 +119,7 @@ class ResultCatalogue:
                 entry.summary, entry.size = summarise_folder(entry.folder), size_of(entry.folder)
 
     def _find_unjudged(self) -> Iterator[CatalogueEntry]:
-        """The folders that have changed since they were judged; none while a run is being measured."""
+        """The folders without a judgement of their current values; none while a run is being measured."""
         for entry in [*self.entries.values()][::-1]:
             locks = read_locks()
             if any(holds_lock(other.folder.path, locks) for other in [*self.entries.values()]):
@@ -141,7 +141,7 @@ def open_entry(path: Path, stamp: tuple[int, int]) -> CatalogueEntry | Unreadabl
     """An entry for a folder, or the reason why it cannot be opened."""
     try:
         folder = Folder(path)
-        # Reading the question now detects any damage, which would otherwise break the listing.
+        # Reading the question now detects any damage to it, which would otherwise break the listing.
         _ = folder.question
     except LoadstoneError as error:
         return UnreadableFolder(path, stamp, str(error.args[0]))
@@ -169,12 +169,15 @@ def size_of(folder: Folder) -> int:
 
 
 def text_of(question: Any) -> str:
-    """The text of a recorded question; empty if it is damaged."""
+    """The text of a recorded question; empty if the question is damaged."""
     return str(question.get("text") or "") if isinstance(question, dict) else ""
 
 
 def sketch_folder(entry: CatalogueEntry) -> Mapping[str, Any]:
-    """The systems of the first block and the metrics of the first trial, which are read once."""
+    """The systems of the first block, or else of the first trial, and the metrics of this trial.
+
+    They are read again until the first trial has figures.
+    """
     if entry.sketch:
         return entry.sketch
     folder, configs = entry.folder, list[Mapping[str, Scalar]]()
@@ -190,13 +193,13 @@ def sketch_folder(entry: CatalogueEntry) -> Mapping[str, Any]:
 
 
 def name_systems(configs: Iterable[Mapping[str, Scalar]], results: ResultSet) -> str:
-    """The systems that vary, or else the store of the trials."""
+    """The systems that vary, or else the store of the first trial."""
     systems = dict.fromkeys(config["system"] for config in configs if "system" in config)
     return ", ".join(map(str, systems or [trial.facts.get("store", "") for trial in results.trials[:1]]))
 
 
 def summarise_folder(folder: Folder) -> dict[str, Any]:
-    """The judge's summary of a folder, or an error message if the folder cannot be read."""
+    """The judge's summary of a folder, or an error message if the folder cannot be read or judged."""
     try:
         judgement = judge_results(folder.load_results())
     except LoadstoneError as error:

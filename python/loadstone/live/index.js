@@ -38,7 +38,7 @@ function show(run, row) {
   [run.expectations, run.systems, run.metrics, run.trials].forEach((text, at) => (cells[at + 3].textContent = text));
 }
 
-// Remaining rows keep their checkboxes.
+// Rows that are already on the page keep the state of their checkboxes.
 async function replaceRows() {
   const page = new DOMParser().parseFromString(await (await fetch("/")).text(), "text/html");
   const table = page.getElementById("rows");

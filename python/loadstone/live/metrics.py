@@ -1,7 +1,7 @@
 """The metrics of a run in the OpenMetrics text format, for Prometheus.
 
-Counters and classic histograms cover the current and the previous trial: a series ends with its trial, as
-Prometheus expects, so that a scrape of a run with 10,000 trials does not contain 10,000 trials.
+Counters and classic histograms cover only the current and the previous trial. As Prometheus expects, a series ends soon
+after its trial, so a scrape of a run with 10,000 trials does not contain the series of 10,000 trials.
 Specification: <https://prometheus.io/docs/specs/om/open_metrics_spec/>.
 """
 
@@ -62,7 +62,7 @@ def describe_run(run: FollowedRun) -> Iterator[tuple[str, str, str, str, list[Sa
 
 
 def describe_attempts(attempts: Sequence[Attempt]) -> Iterator[tuple[str, str, str, str, list[Sample]]]:
-    """The metrics of the trials' operations."""
+    """The metrics of the trials' operations, and of the processors in use."""
     operations: list[Sample] = []
     latencies: list[Sample] = []
     due: list[Sample] = []
@@ -116,7 +116,7 @@ def label_name(name: str) -> str:
 
 def classic_histogram(histogram: Histogram, labels: Labels) -> list[Sample]:
     """The samples of a histogram: cumulative buckets, count and sum, in seconds."""
-    # A latency counts from the first bound that is not below it. One search per bucket keeps a scrape cheap.
+    # A latency counts from the first bound that is not below the latency. One search per bucket keeps a scrape cheap.
     counts, total = [0] * (len(BUCKETS) + 1), 0.0
     for index, count in histogram.counts.items():
         total += count * histogram.layout.bucket_middle(index)
@@ -141,12 +141,12 @@ def write_labels(labels: Labels) -> str:
 
 
 def write_number(value: Any) -> str:
-    """The text of a number; bucket bounds have a decimal point, as OpenMetrics requires."""
+    """The text of a number; a whole bucket bound has a decimal point (`1.0`), as OpenMetrics requires."""
     if isinstance(value, int):
         return str(value)
     return repr(value) if math.isfinite(value) else "NaN" if math.isnan(value) else "+Inf"
 
 
 def escape_text(text: str) -> str:
-    """Escapes text for use in quotation marks or in a comment."""
+    """Escapes text for use in the quotation marks of a label or in a HELP line."""
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -94,7 +94,7 @@ def index_page(rows: Sequence[Mapping[str, Any]]) -> str:
 
 @functools.lru_cache(maxsize=ROWS_CACHED)
 def index_row(entries: tuple[tuple[str, Any], ...]) -> Markup:
-    """The row of one run, from its columns' names and values. The page's script updates verdicts as results are
+    """The row of one run, from its keys and values. The page's script updates verdicts as results are
     judged."""
     row = dict(entries)
     verdict = "running" if row["running"] else str(row["verdict"])

@@ -25,12 +25,12 @@ from loadstone.results.trial_result import TrialResult
 
 # The maximum number of findings that the page shows: the newest findings.
 FINDINGS_MAX = 50
-# The maximum number of repeats of a variant that the page shows before they are planned.
+# The maximum number of a variant's repeats that the page shows before the repeats are planned.
 REPEATS_MAX = 1_000
-# The remaining time is estimated from the intervals between the starts of this many trials.
+# The remaining time is estimated from at most this many intervals between the starts of consecutive trials.
 PACE_TRIALS = 12
-# The number of finished trials that each read checks: while the run is measured, and after the run has ended. A check
-# takes about a millisecond, so a page opened late uses 1 % of a processor during a trial.
+# The maximum number of finished trials that are checked after one read of the files: during the run, and after its end.
+# A check takes about a millisecond, so a page opened late uses 1 % of a processor during a trial.
 CHECKED_RUNNING = 10
 CHECKED_ENDED = 300
 # Larger figures in a document are damage.
@@ -85,7 +85,7 @@ class FollowedRun:
                 if (result := parse_attempt(line)) is not None:
                     self._take_result(result)
         if len(lines) <= CHECKED_ENDED:
-            # After a long backlog, the check waits for the next read, so that viewers see the first figures sooner.
+            # After a read of many lines, the check waits for the next read, so that viewers see figures sooner.
             self._check_trials()
         self._find_current()
         if self.current is not None:
@@ -117,7 +117,7 @@ class FollowedRun:
             del self._unchecked[trial]
             result = self.results[trial]
             findings: list[Finding] = []
-            # The figures of a foreign trial may have any values; its page shows the remaining trials nevertheless.
+            # The figures of a foreign trial may have any values; the page shows the remaining trials nevertheless.
             with suppress(ArithmeticError, LookupError, TypeError, ValueError):
                 every = check_trial(result, self.folder.load_series(trial, result.attempt), self._settings)[0]
                 findings += [finding for finding in every if finding.severity > Severity.NOTE]
@@ -135,7 +135,7 @@ class FollowedRun:
                 yield trial, finding
 
     def _change_row(self, trial: str) -> None:
-        """Computes the row of a trial again."""
+        """Computes the row of a trial, and records that the row changed."""
         self.version += 1
         result = self.results.get(trial)
         config = self.planned.get(trial) or ({} if result is None else result.config)
@@ -187,7 +187,7 @@ class FollowedRun:
 
     @property
     def is_behind(self) -> bool:
-        """Whether the files have further lines to read."""
+        """Whether the results or the current attempt have further lines to read."""
         return self._values.is_behind or (self.current is not None and self.current.is_behind)
 
     @property
@@ -276,7 +276,7 @@ class FollowedRun:
         return None
 
     def _mark_running(self, running: bool) -> None:
-        """Marks the row of the running trial."""
+        """Marks the row of the running trial, and only this row."""
         name = self.current.trial if self.current is not None and self.current.is_part and running else ""
         if name != self._marked:
             before, self._marked = self._marked, name
@@ -319,12 +319,12 @@ def read_lock_time(path: Path) -> int:
 
 
 def mapping_of(part: Any) -> dict[str, Any]:
-    """A part of a document; empty if it is damaged."""
+    """A part of a document that must be a mapping; empty if it is not one."""
     return dict(part) if isinstance(part, dict) else {}
 
 
 def describe_faults(result: TrialResult) -> list[dict[str, Any]]:
-    """The faults of a trial as bands for charts, in seconds since the start of its window."""
+    """The requested faults of a trial as bands for charts, in seconds since the start of the trial's window."""
     return [
         {
             "kind": fault.kind,

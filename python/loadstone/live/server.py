@@ -82,7 +82,7 @@ class ServerOptions:
     metrics_port: int | None = None
     # The folder of the run that started this server.
     follow: Path | None = None
-    # Whether every request requires the token.
+    # Whether all requests, except requests for metrics, require the token.
     has_token: bool = True
     # Whether the page is served, rather than only the metrics.
     has_page: bool = True
@@ -90,7 +90,7 @@ class ServerOptions:
 
 @dataclass(frozen=True)
 class RunReading:
-    """The state of a run when its files were last read. All viewers share it."""
+    """The state of a run when its files were last read. All viewers receive the same object."""
 
     # The state as JSON, and the remaining time.
     text: str = ""
@@ -217,7 +217,7 @@ class LiveSite:
         self._followed = None if options.follow is None else Folder(options.follow)
 
     def watcher_of(self, folder: Folder) -> Watcher:
-        """The watcher of a folder."""
+        """The watcher of a folder, which is created when it is first needed."""
         return self.watchers.setdefault(str(folder.path), Watcher(folder))
 
     def folder_of(self, request: Request) -> Folder | None:

@@ -24,8 +24,9 @@ LOAD = "load"
 QUANTILES = {"p50": 0.5, "p99": 0.99, "max": 1.0}
 # The prefix of an engine among the observed processes. A server has the prefix SERVER.
 ENGINE = "engine"
-# The shortest time between two samples, ns: processor time is counted in ticks of 10 ms, so that a phase's last sample,
-# which may follow the previous sample within milliseconds, could show more processors than the host has.
+# The minimum time between two samples that are compared, ns. Processor time is counted in ticks of 10 ms, so the last
+# sample of a phase, which may follow the previous sample within milliseconds, could otherwise show more processors than
+# the host has.
 SAMPLE_NS_MIN = 250_000_000
 
 
@@ -139,7 +140,7 @@ class Attempt:
 
     @property
     def is_behind(self) -> bool:
-        """Whether the files have further lines to read."""
+        """Whether the events or the samples have further lines to read."""
         return any(tail.is_behind for tail in (*self._tails.values(), self._observed))
 
     @property
@@ -148,7 +149,7 @@ class Attempt:
         return self.directory.name.endswith(UNDER_WAY)
 
     def find_final(self) -> Path | None:
-        """The directory under its final name, if the attempt has ended since the last read."""
+        """The directory under its final name if the attempt has ended since the last read, else None."""
         final = self.directory.with_name(self.directory.name.removesuffix(UNDER_WAY))
         return final if final != self.directory and final.is_dir() and not self.directory.is_dir() else None
 
@@ -175,7 +176,7 @@ class Attempt:
             if interval.due is not None:
                 row.due = (row.due or 0) + interval.due
             if phase != self._placed:
-                # The start is set once for each phase, so that samples keep the times with which viewers received them.
+                # The start is set once for each phase, so that the times that viewers have already received stay valid.
                 self._placed, self.start_unix_ns = phase, interval.unix_ns - interval.start_ns - interval.length_ns
             parts: tuple[Interval | Earlier, ...] = (interval, *interval.earlier)
             for part in parts:
@@ -227,7 +228,10 @@ class Attempt:
 
 
 def measure_use(before: Mapping[str, Any], sample: Mapping[str, Any]) -> dict[str, Any]:
-    """The host's usage between two samples: processors used in total, by engines and by servers, and free memory."""
+    """The host's usage between two samples: processors in use, in total and by role, and available memory, B.
+
+    `steal` is the time that the hypervisor withheld, as a number of processors.
+    """
     seconds = (sample["monotonic_ns"] - before["monotonic_ns"]) / 1e9
     ticks = sample["ticks_per_second"] * seconds
     total = [now - then for now, then in zip(sample["processors"]["cpu"], before["processors"]["cpu"], strict=True)]

@@ -23,7 +23,8 @@ from loadstone.search.outcome import SearchOutcome
 from loadstone.search.probe import Probe
 from loadstone.search.sentence import count_judged, format_throughput, probe_figure, short_of_rate
 
-# With more comparisons than this, a table has one row for all contexts of a metric, or for all loads of a sweep.
+# With more comparisons than this, each metric after the first has one row for all contexts. In the rows of the first
+# metric, the loads of a sweep then share a row.
 ROWS_MAX = 12
 MISSING = TableCell(wording.DASH, tone="muted")
 # The advice that a verdict gives to readers.
@@ -149,7 +150,7 @@ def reason(pair: Comparison) -> str:
 
 
 def describe_condition(pair: Comparison) -> str:
-    """The condition of a claim: `if the number of records were equal`; empty if the claim has none."""
+    """The condition of a claim: `if the number of records were equal`; empty if the claim has no condition."""
     return pair.condition.removesuffix(", ")
 
 
@@ -161,9 +162,9 @@ def median_cell(view: View, cell: Cell) -> TableCell:
 def joint_rows(
     view: View, pairs: Sequence[Comparison], sides: Sequence[str], *, is_first: bool
 ) -> Iterator[tuple[TableCell, ...]]:
-    """The rows of one metric: one for each context of the first metric; else one for all contexts.
+    """The rows of one metric: for the first metric, a row for each context; for any other metric, one row.
 
-    The loads of a sweep share a row if there are more than ROWS_MAX of them.
+    The loads of a sweep share a row if the metric has more than ROWS_MAX comparisons.
     """
     has_loads = len(pairs) <= ROWS_MAX
 
@@ -205,7 +206,7 @@ def group_by(
 
 
 def conclude(pair: Comparison, sides: Sequence[str]) -> str:
-    """The conclusion of a comparison in a few words; empty for a metric without a better direction."""
+    """The conclusion of a comparison in a few words; empty if there is none."""
     better = {"better": sides[1], "worse": sides[0]}.get(pair.claim)
     if pair.claim == "descriptive" and not excludes_one(pair.ratio):
         return "undecided"
@@ -213,7 +214,7 @@ def conclude(pair: Comparison, sides: Sequence[str]) -> str:
 
 
 def describe_method(view: View, pairs: Sequence[Comparison], *, has_ranges: bool = False) -> Iterator[str]:
-    """Notes on the table of compared sides; a range covers several contexts."""
+    """Notes on the table of compared sides; `has_ranges`: whether some rows have ranges over several contexts."""
     levels = dict.fromkeys(f"{pair.ratio.level * 100:.3g} %" for pair in pairs if pair.ratio.level is not None)
     counts = units.list_items([*dict.fromkeys(pair.n_text for pair in pairs)])
     between = f", with {units.join_names([*levels])} intervals" if levels else ""
@@ -232,7 +233,7 @@ def describe_method(view: View, pairs: Sequence[Comparison], *, has_ranges: bool
 
 
 def compare_row(view: View, pair: Comparison, sides: Sequence[str]) -> tuple[TableCell, ...]:
-    """One comparison."""
+    """The row of one comparison."""
     medians = [median_cell(view, cell) for cell in (pair.baseline, pair.contender)]
     difference = MISSING
     if pair.claim not in ("refused", "unranked"):
@@ -301,7 +302,7 @@ def describe_votes(outcome: SearchOutcome, probe: Probe) -> str:
 
 
 def describe_verdict(view: View) -> str:
-    """The verdict in sentences: its first reason, the advice to readers, and the number of checks that ran."""
+    """The verdict in sentences: its main cause, the advice to readers, and the number of checks that ran."""
     if not view.results.trials:
         return "Nothing was measured."
     coverage = view.judgement.coverage
@@ -329,7 +330,10 @@ def describe_verdict(view: View) -> str:
 
 
 def name_cause(view: View) -> str:
-    """The message of the check behind the verdict, or of the check with the most trials; empty without such a check."""
+    """The message of the check behind the verdict; of several checks, the check with the most trials.
+
+    Empty without such a check, and if the answer already states the message.
+    """
     by_check: dict[str, list[Finding]] = {}
     for finding in dict.fromkeys(view.judgement.answer_findings):
         if finding.severity.name.lower() == str(view.verdict) and finding.message:

@@ -17,7 +17,7 @@ from loadstone.statistics.estimate import Estimate
 
 # The maximum number of rows in a table, so that a report stays readable.
 ROWS_MAX = 60
-# The names that imported tools give their bandwidths, and their unit of 2^20 bytes per second.
+# The names that imported tools give to a bandwidth, and to the unit of 2^20 bytes per second.
 TOOL_NAMES = {
     ("testdfsio", "bandwidth"): "Throughput",
     ("testdfsio", "io_rate"): "Average IO rate",
@@ -26,7 +26,7 @@ TOOL_NAMES = {
 }
 TOOL_UNITS = {"testdfsio": "mb/sec (2^20)", "fio": "MiB/s (2^20)", "sysbench": "MiB/s"}
 NAME_MAX = 90
-# The maximum number of a single variant's metrics that are shown without unfolding.
+# All metrics of a single variant are shown without unfolding if there are at most this many.
 UNFOLDED_MAX = 12
 INTERVALS = "Intervals: "
 # The notes are sorted by their first words, in this order; all other notes come last.
@@ -59,14 +59,14 @@ def tabulate_remaining(view: View) -> Table | None:
 
 
 def list_headline(view: View) -> list[str]:
-    """The headline metrics of a single variant, and the latencies of its answer; every metric if there are few."""
+    """The headline metrics of a single variant, and the latencies of all operations; every metric if there are few."""
     every = view.results.metrics
     return [*dict.fromkeys([*view.headline, *ALL_OPERATIONS, *(every if len(every) <= UNFOLDED_MAX else ())])]
 
 
 def table_alone(view: View, metrics: Sequence[str]) -> Table:
-    """Metrics of the only variant: median, interval, n, and the findings against them; only the figures of a single run
-    without findings."""
+    """Metrics of the only variant: median, interval, n, and verdict; for a single run without findings, only the
+    figures."""
     (key,) = view.variants
     rows, methods = [], dict[str, None]()
     for metric in metrics:
@@ -81,7 +81,7 @@ def table_alone(view: View, metrics: Sequence[str]) -> Table:
 
 
 def table(view: View, metric: str) -> Table:
-    """Variants by context: median, interval, ratio to the baseline, p, n, and the findings against them."""
+    """Variants by context: median, interval, ratio to the baseline, p, n, and verdict."""
     compared = any(comparison.metric == metric for comparison in view.judgement.comparisons)
     groups: list[Rows] = []
     methods: dict[str, None] = {}
@@ -146,13 +146,13 @@ def has_only_failed(view: View, key: VariantKey) -> bool:
 
 
 def figure(view: View, cell: Cell) -> TableCell:
-    """The median, with its bound and the number of bounded repeats, or as an imported tool prints it."""
+    """The median with its bound, and the number of bounded repeats or the figure as an imported tool prints it."""
     of = f"{cell.bounded} of {units.count_noun(len(cell.samples), 'repeat')}" if cell.bound else ""
     return TableCell(view.figure(cell), of or tool_figure(view, cell))
 
 
 def tool_figure(view: View, cell: Cell) -> str:
-    """A bandwidth with the name and unit of the tool that measured it; empty for other figures."""
+    """A bandwidth under the name and in the unit that the measuring tool uses; empty for other figures."""
     facts = view.variants[cell.variant][0].facts
     tool = str(facts.get("tool", ""))
     name = TOOL_NAMES.get((tool, metric_statistic(cell.metric)))
@@ -160,7 +160,7 @@ def tool_figure(view: View, cell: Cell) -> str:
         return ""
     number = f"{cell.estimate.value / 2**20:,.2f}".rstrip("0").rstrip(".")
     job = str(facts.get("job_name", ""))
-    # If a file has several jobs, each job is a variant, whose name already contains the job's.
+    # If a file has several jobs, each job is a variant, whose name already contains the job's name.
     of_job = f", job {job}" if job and job not in view.value(cell.variant) else ""
     return f"{name} {number} {TOOL_UNITS[tool]}{of_job}"
 
@@ -213,7 +213,7 @@ def render_ratio(comparison: Comparison) -> Iterator[TableCell]:
     # A difference is emphasised only if it can be trusted.
     is_trusted = comparison.verdict < Verdict.SUSPECT
     yield TableCell(*texts[claim], tone=claim if is_trusted and (claim == "better" or claim == "worse") else "muted")
-    # Without a claim from the test, no p is shown.
+    # A comparison that is refused or not ranked shows no p.
     has_p = claim not in ("refused", "unranked")
     p = wording.p_text(comparison.p, comparison.p_adjusted) if has_p else ""
     yield TableCell(p, aside=format_plain_p(comparison) if p else "")

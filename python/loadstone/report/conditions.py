@@ -30,12 +30,12 @@ ELSEWHERE = frozenset({"hosts", "host_names", "cpu_model", "cpus", "memory_bytes
 NO_GUARANTEE = frozenset({"directory", "store"})
 # Units whose name repeats the name of the metric.
 COUNTS = frozenset({"operations", "faults"})
-# Observations during the load (docs/reference/observation.md); device bytes per operation have a chart.
+# Observations under load (docs/reference/observation.md); device bytes per operation have a chart.
 HOST = re.compile(r"(cpu|memory|device|io|network|pressure|engine)\.(?!.*per_operation$)")
 
 
 def guarantees(view: View) -> tuple[Table, Table]:
-    """The facts of each compared value (durability, cache, version …): one table of facts that differ, and one of facts
+    """The facts (durability, cache, version …) of each compared value: one table of facts that differ, and one of facts
     that are equal."""
     columns = list(group_variants(view))
     facts = {name: [fact_text(view, keys, name) for _, keys in columns] for name in list_facts(view)}
@@ -53,7 +53,7 @@ def guarantees(view: View) -> tuple[Table, Table]:
 
 
 def list_facts(view: View) -> list[str]:
-    """The names of all facts, the important ones first."""
+    """The names of all facts except `directory` and `store`, the most important facts first."""
     names = dict.fromkeys(name for trials in view.variants.values() for trial in trials for name in trial.facts)
     return [
         *(name for name in FIRST if name in names),
@@ -114,7 +114,7 @@ def render_number(number: float, unit: str) -> str:
 
 
 def group_variants(view: View) -> Iterable[tuple[str, list[VariantKey]]]:
-    """The variants of each compared value, for as many values as there are columns."""
+    """The variants of each compared value, for at most COLUMNS_MAX values."""
     for value in view.values[:COLUMNS_MAX]:
         yield value, [key for key in view.variants if view.value(key) == value]
 

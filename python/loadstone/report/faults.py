@@ -17,7 +17,7 @@ from loadstone.results.trial_result import TrialResult
 from loadstone.statistics.availability import WINDOWS
 
 LATENCIES = ("p50", "p99", "p99.9", "max")
-# The columns for a fault's instants, with their names in the record.
+# The columns for a fault's instants, with the names of the record's fields.
 INSTANTS = {
     "held": "held_ns",
     "no usable connection": "unusable_ns",
@@ -31,7 +31,7 @@ INSTANTS = {
 # The engine's figures in the same table.
 FIRSTS = {"first error": "first_error", "first late": "first_late", "absorbed": "absorbed"}
 INSTANTS_TITLE = "Instants"
-# The fact of a store with the delays between its attempts to connect.
+# The fact that states the delays between a store's attempts to connect.
 RECONNECT = "reconnect"
 RANGES = (
     "A key range consists of the keys whose copies are on the same servers; it is interrupted if most of its operations"
@@ -174,7 +174,7 @@ def latency(trials: Sequence[TrialResult], metric: str) -> TableCell:
 
 
 def instants(view: View, outages: Sequence[Outage]) -> Table:
-    """The instants of each repeat, relative to the instant when its fault was ordered."""
+    """The instants of each fault in each repeat, relative to the instant when the fault was ordered."""
     groups = []
     for outage in outages:
         rows = [instant_row(trial, fault) for trial in outage.trials for fault in trial.faults]
@@ -238,7 +238,7 @@ def instant_row(trial: TrialResult, fault: FaultRecord) -> tuple[TableCell, ...]
 
 
 def attempts_entry(trial: TrialResult) -> TableCell:
-    """The number of attempts to connect to servers in the window, with their rate while a victim was unusable."""
+    """The number of attempts to connect in the window, and an upper bound on their rate while a victim was unusable."""
     attempted, rate = trial.value("connections.attempted"), trial.value("connections.attempt_rate")
     if attempted is None or not any(fault.kind != NO_FAULT for fault in trial.faults):
         return NONE
@@ -286,7 +286,7 @@ def losses(view: View, outages: Sequence[Outage]) -> Table:
 
 
 def first_entry(trial: TrialResult, name: str) -> TableCell:
-    """The time of a first event; its precision is the interval in which the operation was due."""
+    """The time of a first event; its precision is the length of the interval in which the operation was due."""
     figure = trial.values.get(name)
     if figure is None:
         return NONE

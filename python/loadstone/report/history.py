@@ -40,7 +40,7 @@ UNSET = frozenset(
 class HistoryPoint:
     """The figure of one variant in one run: the median of its repeats."""
 
-    # The run: the names of the experiment's directory and of the run's folder, which states its time.
+    # The run: the names of the experiment's directory and of the run's folder; the latter states the time of the run.
     run: str
     # The system's version, and the commit of the working directory; `+` marks uncommitted changes.
     version: str
@@ -103,7 +103,7 @@ class History:
     question: str
     series: Sequence[FigureHistory]
     hosts: Mapping[str, str]
-    # A line for each result that could not be read.
+    # A line for each result that was omitted, with the reason.
     problems: Sequence[str]
 
 
@@ -224,7 +224,10 @@ def letter(number: int) -> str:
 
 
 def draw_interval(point: HistoryPoint, low: float, high: float, width: int = WIDTH) -> str:
-    """A figure `●` (a bound: `○`) and its interval `├─┤` on an axis from `low` to `high`; empty if withheld."""
+    """A figure `●` (a bound: `○`) and its interval `├─┤` on an axis from `low` to `high`.
+
+    Empty if the figure is withheld or infinite.
+    """
     estimate = point.cell.estimate
     if point.cell.withheld or not math.isfinite(estimate.value):
         return ""

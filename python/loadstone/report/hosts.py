@@ -67,7 +67,7 @@ def describe(host: Mapping[str, Any]) -> Iterator[str]:
 
 
 def compare_hosts(view: View, names: list[str]) -> Table:
-    """A row for each host, with medians over all trials; the highest p99 comes first."""
+    """A row for each host, with medians over all trials; the host with the highest p99 comes first."""
     figures = {name: {key: middle(view, f"host.{name}.{key}") for key in USED} for name in names}
     known = [key for key in USED if any(figures[name][key] is not None for name in names)]
     ordered = sorted(names, key=lambda name: -(number_of(figures[name]["p99"])))

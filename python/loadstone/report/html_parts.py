@@ -23,7 +23,7 @@ from loadstone.report.warnings import Warnings, page_address
 # The maximum depth of a rendered environment, and the maximum number of entries in a list.
 DEPTH_MAX = 6
 ENTRIES_MAX = 200
-# Parts of an environment that have more entries than this are folded.
+# Parts of an environment that have more values than this are folded.
 OPEN_MAX = 24
 # The number of expectations on the first screen; false expectations come first.
 EXPECTED_MAX = 4
@@ -123,7 +123,7 @@ def keep_units(text: str) -> str:
 
 
 def wrap_items(items: Sequence[str]) -> list[Markup]:
-    """Items that the style sheet separates by dots and never breaks."""
+    """Items that the style sheet separates by dots and keeps on one line each."""
     return [tag("span", item) for item in items]
 
 

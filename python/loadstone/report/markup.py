@@ -29,7 +29,7 @@ def tag(name: str, /, *children: str, **attributes: str | bool | None) -> Markup
         for key, value in attributes.items()
         if value is not None and value is not False
     )
-    # This element has no end tag.
+    # A `meta` element has no end tag.
     if name == "meta":
         return Markup(f"<{name}{attribute_text}>")
     return Markup(f"<{name}{attribute_text}>{join_markup(*children)}</{name}>")
@@ -51,7 +51,7 @@ def data(content: Any) -> Markup:
 def countable(content: Any) -> Any:
     """The content with null in place of NaN and infinities, rounded floats, and no control characters."""
     if isinstance(content, float):
-        # Seven digits are finer than a pixel, and take half as many bytes.
+        # Seven digits are finer than a pixel, and take half as many bytes as all digits.
         return float(f"{content:.7g}") if math.isfinite(content) else None
     if isinstance(content, str):
         return replace_controls(content)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from loadstone.engine.events import TIMED_STEPS
 from loadstone.results.value import PERCENTILES
 
-# The minimum number of percentiles in a curve; the tables also show fewer.
+# The minimum number of percentiles in a curve; tables have no minimum.
 POINTS_MIN = 3
 
 

@@ -1,4 +1,4 @@
-"""The table of scenarios, with the claim that each alone would allow, so that readers can dispute a verdict."""
+"""The table of scenarios, each with the claim that it alone would allow, so that readers can dispute a verdict."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LEAD = (
 
 
 def table(view: View) -> Table:
-    """The scenarios of every comparison that has more than one."""
+    """The scenarios of every comparison that has several scenarios."""
     open_ones = [
         comparison
         for comparison in view.judgement.comparisons

@@ -42,7 +42,7 @@ def row(search: Search, probe: Probe) -> Iterator[str]:
 
 
 def describe_decision(search: Search, probe: Probe, decision: Decision | None) -> str:
-    """The decision at a probe, and the reasons that make it uncertain."""
+    """The decision at a probe with its reasons, or the share of the plateau; then the excluded trials."""
     if probe.invalid:
         return f"invalid: {probe.invalid}"
     clauses = []

@@ -121,7 +121,7 @@ def opening(view: View, content: list[Section]) -> tuple[Figure | None, list[Sec
     names = [name for name in ("faults", *alone, *order, "throughput", "headline") if name in figures]
     if not names:
         return None, content
-    # Panels of other figures name their own metrics. Their captions may refer to a figure that is now further down.
+    # Figures without a title here have panels that name their metrics. A caption may refer to a figure further down.
     first = figures[names[0]]
     title = OPENING_TITLES.get(names[0], "")
     caption = (
@@ -297,7 +297,7 @@ def every(view: View) -> Section:
 
 
 def headline(view: View) -> str:
-    """The question; for imported files without a question, the compared names."""
+    """The question; for imported files without a question, the compared names; else the name of the results."""
     if view.results.question.text:
         return view.results.question.text
     compared = view.judgement.comparisons and not view.results.experiment and len(view.values) <= SIDES_MAX

@@ -29,7 +29,7 @@ COUNTED = re.compile(r"server\.(regions|ring\..+)")
 # The period of a recurring activity of a system, such as checkpoints.
 PERIODIC = re.compile(r"server\.((?!before\.).+)_period_seconds")
 COUNTED_MAX = 8
-# With more variants than this, their servers are only in values.jsonl.
+# With more variants than this, the figures of individual servers are only in values.jsonl.
 VARIANTS_MAX = 12
 
 

@@ -32,7 +32,7 @@ MERGED = "Percentiles come from the merged histograms of each trial; percentiles
 
 
 def describe_table(view: View) -> str:
-    """The origin of the figures. An imported tool may have merged percentiles, which are then withheld."""
+    """The origin of the figures. Nothing is stated about imported percentiles, which a tool may have merged."""
     is_merged = not any("tool" in trial.facts or PERCENTILES_OF in trial.facts for trial in view.results.trials)
     return f"Medians of the repeats. {MERGED}" if is_merged else "Medians of the repeats."
 

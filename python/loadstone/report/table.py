@@ -59,7 +59,7 @@ class Table:
 
 
 def render_cell(view: View, key: VariantKey, metric: str) -> TableCell:
-    """The figure of a variant as a cell, or the reason why it is missing."""
+    """The figure of a variant as a cell; a dash if the variant lacks it, or `withheld` with the reason on hover."""
     cell = view.cell(key, metric)
     if cell is None:
         return TableCell(wording.DASH, tone="muted")

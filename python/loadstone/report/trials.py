@@ -1,4 +1,4 @@
-"""The table of all trials, or of as many as are readable."""
+"""The table of all trials, or of at most ROWS_MAX of them."""
 
 from __future__ import annotations
 

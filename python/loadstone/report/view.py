@@ -49,8 +49,8 @@ class View:
 
     @cached_property
     def dimension(self) -> str | None:
-        """The compared dimension: from the question, the comparisons, or the only dimension; None if there is no
-        compared dimension."""
+        """The compared dimension: from the question, else from the comparisons, else the only dimension that varies or
+        exists; otherwise None."""
         dimensions = self.results.dimensions
         candidates = [self.results.question.by, *(comparison.by for comparison in self.judgement.comparisons[:1])]
         varied = [name for name, values in dimensions.items() if len(values) > 1]

@@ -15,11 +15,13 @@ from loadstone.judge.judgement import Judgement, VariantKey
 from loadstone.judge.settings import DEFAULTS, PAGES
 from loadstone.results.result_set import variant_key, variant_name
 
-# The maximum number of messages printed for a check, which may have one for each trial; fewer for notes.
+# The number of messages printed for a check, which may have one for each trial; fewer for notes. Further messages are
+# printed only if their hints have new instructions.
 MESSAGES_MAX = {severity: 2 if severity == Severity.NOTE else 4 for severity in Severity}
 # The units that are scaled with their number.
 SCALES = {name: factor for scale in (units.DURATIONS, units.SIZES) for factor, name in scale}
-# The docs site, as an address or the folder of `make site`; without it, pages are named by their paths.
+# The environment variable with the docs site, as an address or the folder of `make site`. Without a site, pages are
+# named by their paths.
 SITE = "LOADSTONE_DOCS"
 PAGE = re.compile(r"\bdocs/([\w/-]+)\.md\b")
 # A separate number (not the 99 in p99), with its unit if the unit is scaled with the number.
@@ -111,7 +113,7 @@ def select_lines(lines: Sequence[tuple[str, str]], most: int) -> Iterator[tuple[
 
 
 def name_owners(judgement: Judgement) -> dict[Finding, str]:
-    """The name of the variant or context that a finding concerns, if there are several."""
+    """The name of the variant or context that a finding concerns, if there are several variants or contexts."""
     variants = judgement.variants if len(judgement.variants) > 1 else {}
     owners = {finding: variant_name(key) for key, every in variants.items() for finding in every}
     places: dict[Finding, set[VariantKey]] = {}
@@ -121,7 +123,7 @@ def name_owners(judgement: Judgement) -> dict[Finding, str]:
     if len({comparison.context for comparison in judgement.comparisons}) > 1:
         variant_of = {trial.trial: variant_key(trial.config) for trial in judgement.results.trials}
         for finding, contexts in places.items():
-            # A finding on one side names the side.
+            # A finding on the trials of one side concerns this side, not the context.
             if len(contexts) == 1 and len({variant_of.get(trial) for trial in finding.trials}) > 1:
                 owners.setdefault(finding, variant_name(*contexts))
     return owners
@@ -144,10 +146,10 @@ def worst_messages(
 
 
 def describe_extent(chosen: Finding, group: Sequence[Finding], every: int | None) -> str:
-    """The number of trials that findings concern, and how the chosen finding ranks among them: `the worst in 3 of 7
-    trials`.
+    """The number of trials that findings concern, and how the chosen finding compares with the other findings: `the
+    worst in 3 of 7 trials`.
 
-    Without `every`, they are the trials behind the answer of a search. Empty if they concern a single trial.
+    Without `every`, these are the trials behind the answer of a search. Empty if the findings concern a single trial.
     """
     count, sizes = count_trials(group), [*map(magnitude, group)]
     if count < 2:

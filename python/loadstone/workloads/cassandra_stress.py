@@ -114,7 +114,7 @@ def check(context: Context, path: Keys, keys: Any) -> None:
     if "".join(tokens[:1]).lower() not in COMMANDS and not any("{" in word for word in tokens[:1]):
         message = f'"{keys.command}" does not begin with a command of cassandra-stress'
         context.add_mistake((*path, "command"), message, f"begin with {', '.join(COMMANDS[:6])}")
-    # A parameter of a group may have the same name: `-col n=fixed(8)`.
+    # A parameter of a group may have the name of a parameter of the command: `-col n=fixed(8)`.
     own, groups = split_groups(tokens)
     for part, options in ((own, OF_EXPERIMENT), (groups, GROUPS_OF_EXPERIMENT)):
         for option, hint in options.items():
@@ -189,7 +189,7 @@ def is_load(command: str) -> bool:
 
 
 def changing(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[str]:
-    """Yields commands with writes, because they change data that other trials may read."""
+    """Yields the command's name if the command may change data that other trials read."""
     command = template.render_partly(str(keys.command), point)
     operation = (split_command(command) or ["read"])[0]
     # A command that only writes defines new tables. Queries of a profile may write.
@@ -352,7 +352,7 @@ def translate_variant(variant: Variant, work: CassandraStress) -> Spec:
     )
     own = {name: text for name, text in spec["store"]["properties"].items() if name not in OF_NODES}
     store = {**spec["store"], "properties": {**properties, **own}, "durability": variant.durability}
-    # The lab wrote all rows.
+    # The lab wrote all rows, so Apache Cassandra's tool wrote none of them.
     spec["work"].pop("written_by_tool", None)
     return {**spec, "store": store, "clients": variant.clients, "interval_ms": INTERVAL_MS}
 
@@ -375,7 +375,7 @@ def drop_group(tokens: Sequence[str], group: str) -> list[str]:
 
 
 def load_specs(variant: Variant, settle: bool, directory: Path, seed: int) -> LaunchStages:
-    """Drops and defines the tables and writes one row, then writes the population."""
+    """Drops and defines the tables and writes one row; then writes the population, unless the command only writes."""
     if split_command(variant.work.command)[0] == "user":
         return load_profiles(variant, settle, seed)
     mix = translate_variant(variant, variant.work)["work"]["mix"]
@@ -408,7 +408,8 @@ def load_specs(variant: Variant, settle: bool, directory: Path, seed: int) -> La
 
 
 def load_profiles(variant: Variant, settle: bool, seed: int) -> LaunchStages:
-    """Drops and defines the tables of profiles and writes one partition of each, then writes the population."""
+    """Drops and defines the tables of profiles and executes an insert for each table; then writes the population,
+    unless the command only writes."""
     spec = {**translate_variant(variant.loading, variant.work), "seed": seed}
     population = variant.work.population
     work = spec["work"]
@@ -463,9 +464,11 @@ def run_spec(variant: Variant, measure: Measure, directory: Path, seed: int) -> 
 
 
 def figures(phase: EngineLaunch, launched: Sequence[EndedLaunch]) -> Iterator[Value]:
-    """The numbers of partitions, from the first, that were written before the reads, and of reads that found no row."""
+    """After a load, the number of partitions written, from the first onwards, and the population; after a run, the
+    figures of its statements, and the number of reads that found no row."""
     last = launched[-1]
-    if last.name == "load":
+    # A profile with several inserts has the launches `load`, `load2`, …
+    if last.name.startswith("load"):
         population = last.spec["work"]["population"]["sequence"]["last"]
         # Some writes may have failed, so the last operation determines the last partition.
         yield Value("partitions_written", min(last.result.summary.operations, population), "", 1)
@@ -477,7 +480,7 @@ def figures(phase: EngineLaunch, launched: Sequence[EndedLaunch]) -> Iterator[Va
 
 
 def facts(launched: Sequence[EndedLaunch]) -> Mapping[str, Scalar]:
-    """The number and size of partitions, the mix of operations, and the choice of partitions."""
+    """The mix of operations, the distribution of partitions and, for predefined tables, the mean size of a row."""
     work = launched[-1].spec["work"]
     if work["generator"] == "columns":
         weights = {operation["name"]: operation["weight"] for operation in work["operations"]}

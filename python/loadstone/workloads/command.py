@@ -56,7 +56,7 @@ FIGURES_MAX = 64 << 20
 # Keys of the experiment file that have an effect only if the command uses them.
 PASSED = {"clients": ("clients",), "rate": ("rate",), "duration": ("measure", "duration"),
           "operations": ("measure", "operations")}  # fmt: skip
-# The warm-up has an effect even if the command does not use it: it is excluded from a time series.
+# `warmup` has an effect even if the command does not use it: the warm-up is excluded from a time series.
 WARMUP = "warmup"
 # YCSB has no option for its version; it prints the version to standard error when it starts (Client.java).
 YCSB_VERSION = re.compile(r"^YCSB Client (\d\S*)", re.MULTILINE)
@@ -175,7 +175,7 @@ def check(context: Context, path: Keys, keys: Any) -> None:
 
 
 def changing(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[str]:
-    """Yields the command, because it may change its data."""
+    """Yields the command's key, because any command may change data that other trials read."""
     yield "command.run"
 
 
@@ -272,8 +272,8 @@ def read_figures(
 ) -> ImportedRun:
     """The figures in the output, without the first `warmup` seconds, and the times.
 
-    The load is in the context's names; on other hosts, it is each host's share. Raises LoadstoneError if figures are
-    missing.
+    The names in the context state the load; on other hosts, they state each host's share. Raises LoadstoneError if
+    figures are missing.
     """
     run = ImportedRun() if work.figures is None or ended.status else read_output(work, ended, warmup)
     known = {value.metric for value in run.values}
@@ -340,7 +340,7 @@ def read_output(work: Command, ended: Ended, warmup: float = 0.0) -> ImportedRun
 
 
 def exclude_warmup(run: ImportedRun, seconds: float) -> None:
-    """Limits a run to its time series after the warm-up, and omits figures that also cover the warm-up.
+    """Limits a run to its time series after the warm-up, and omits other figures that cover the warm-up, except errors.
 
     Raises LoadstoneError if there is no time series after the warm-up.
     """

@@ -98,7 +98,7 @@ def check(context: Context, path: Keys, keys: Any) -> None:
 
 
 def changing(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[str]:
-    """Yields operations that write, because they change files that other trials may read."""
+    """Yields the operation if it writes, because it then changes files that other trials may read."""
     if str(keys.operation) not in READS:
         yield f"operation: {keys.operation}"
 

@@ -118,7 +118,7 @@ def list_places(work: Fio) -> list[Path]:
 
 
 def place_of(work: Fio, directory: Path) -> Path | None:
-    """The directory of the jobs' files, by default the trial's; None for a device without a file system."""
+    """The directory of the jobs' files, by default the trial's; None for a block device."""
     place = next(iter(list_places(work)), directory)
     return None if place.is_block_device() else place if place.is_dir() else place.parent
 
@@ -134,9 +134,10 @@ def files(work: Fio) -> Sequence[Path]:
 
 
 def jobs(work: Fio) -> dict[str, dict[str, str]]:
-    """The options of each job and of [global], keyed by the job's name in the results; empty if the file is unreadable.
+    """The options of each job, including those in [global], keyed by the job's name in the results.
 
-    Only the forecast and the default metrics use them: fio parses the file itself.
+    Empty if the file is unreadable. The lab uses these options for forecasts, titles, default metrics and checks; fio
+    parses the file itself.
     """
     try:
         text = work.job if is_text(work.job) else Path(work.job).read_text()
@@ -165,7 +166,7 @@ def jobs(work: Fio) -> dict[str, dict[str, str]]:
 
 
 def data(work: Fio) -> Data:
-    """The duration of the jobs, if they state it, and the size of the files, which fio creates itself."""
+    """The longest duration that a job states, and the size of the files, which fio creates itself."""
     lengths = []
     for options in jobs(work).values():
         try:
@@ -185,7 +186,7 @@ def list_sizes(work: Fio) -> dict[str, int]:
             continue
         try:
             size = parse_size(options.get("size", options.get("filesize", "0")))
-            # Each process of a job has separate files, unless the job names them.
+            # Each process of a job has separate files, unless the job names its files.
             count = 1 if "filename" in options else int(options.get("numjobs", "1"))
         except ValueError:
             continue

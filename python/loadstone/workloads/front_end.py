@@ -54,7 +54,7 @@ def spec_of(command: str, arguments: Sequence[str], stdin: str = "") -> list[Spe
 @cache
 def report_warning(line: str) -> None:
     """Prints each warning once, although the front end runs for every trial."""
-    # The lab uses the schema of a read command to load its data, so this warning would be wrong.
+    # The lab uses the schema of a read command to load the data, so this warning would be wrong.
     if line.startswith("warning: ") and not line.startswith("warning: -schema is ignored"):
         print(line, file=sys.stderr)
 

@@ -31,7 +31,7 @@ COUNTED = {
     "writes": ("acknowledged", "refused", "maybe", "unknown", "retried"),
     "found": ("phantom", "corrupt", "other_run", "not_loaded", "unsure"),
 }
-# The length of a run's number in bits, so that JSON readers in any language represent it exactly.
+# The length of a run's number in bits, chosen so that JSON readers in any language represent the number exactly.
 RUN_BITS = 53
 
 
@@ -64,7 +64,7 @@ def arguments(engines: int, loaded: bool, context: CommandContext) -> Sequence[s
     ledgers = [f"{FILE}.{segment}" for segment in range(engines)]
     several = range(engines) if engines > 1 else ()
     events = [word for segment in several for word in ("--events", str(context.files / f"run.{segment}.events.jsonl"))]
-    # The instant of the fault (Unix time, ns), if the trial has a fault: it determines the ages of lost writes.
+    # The instants at which faults ended servers (Unix time, ns), which determine the ages of lost writes.
     crashes = [word for instant in str(context.names.get(CRASHES, "")).split() for word in ("--crash", instant)]
     return [
         str(program.find_engine()),
@@ -102,7 +102,7 @@ def figures(document: Any) -> Iterator[Value]:
     yield Value(f"{NAME}.lost_later", lost["later"], "operations", acknowledged)
     yield Value(f"{NAME}.lost_loaded", lost["loaded"], "records", document["read"]["records"])
     if (oldest := lost["oldest"]) is not None:
-        # A write that was acknowledged after the kill has a negative age.
+        # A write that was acknowledged after the kill has a negative age, which counts as 0.
         for metric, end in (("oldest", "at_least_ms"), ("oldest_max", "at_most_ms")):
             yield Value(f"{NAME}.{metric}", max(oldest[end], 0.0) * 1e6, "ns", lost["writes"])
     yield Value(f"{NAME}.undecided", lost["undecided"], "operations", acknowledged)

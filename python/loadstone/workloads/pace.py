@@ -31,7 +31,7 @@ def interval_ms(seconds: float) -> int:
 
 
 def pace(variant: Variant, measure: Measure, default: dict[str, object]) -> dict[str, object]:
-    """The pacing of operations: the experiment's rate, or else the workload's default."""
+    """The pacing of operations: the experiment's rate or stages, or else the workload's default."""
     pieces = [{"from": variant.rate, "to": variant.rate, "seconds": 1}] if variant.rate is not None else []
     if variant.stages:
         pieces = rate_pieces(variant.stages, measure.warmup or 0.0)

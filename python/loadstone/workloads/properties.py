@@ -31,7 +31,7 @@ def read(path: Path) -> Mapping[str, str]:
 
 
 def logical_lines(text: str) -> Iterator[str]:
-    """Yields the lines without comments, and with continuation lines joined."""
+    """Yields the lines except comments and blank lines, with continuation lines joined."""
     joined = ""
     for line in re.split(r"\r\n|\n|\r", text):
         if not joined and (not line.strip(" \t\f") or COMMENT.match(line)):

@@ -92,7 +92,7 @@ def program_of(text: str) -> str:
 def version_command(text: str) -> str:
     """The command that prints the version of the first known tool in a command; empty if there is none.
 
-    It keeps the assignments, wrappers, `cd` and `export` before the tool, on which the choice of the program depends.
+    Keeps the assignments, wrappers, `cd` and `export` before the tool, on which the choice of the program depends.
     """
     settings: list[str] = []
     for parts in simple_commands(text):
@@ -130,7 +130,7 @@ def program_index(parts: Sequence[str]) -> int:
 
 
 def ask_version(text: str, directory: Path, environment: Mapping[str, str]) -> str:
-    """The first line that a command prints in a directory; empty if it fails. Each command runs once."""
+    """The first line that a command prints in a directory; empty if it fails. Runs the command once per environment."""
     key = (text, tuple(environment.items()))
     if key not in VERSIONS:
         VERSIONS[key] = read_version(text, directory, environment)

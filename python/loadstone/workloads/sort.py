@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from loadstone.results.trial_result import Scalar
 
 ROW_BYTES = 100
-# A sort reads and writes its rows once, or twice if they do not fit into memory.
+# The maximum number of passes: a sort reads and writes the rows once, or twice if they do not fit into memory.
 PASSES = 4
 INPUT, OUTPUT, REPORT = "tera-in", "tera-out", "tera-report"
 # The replication properties of HDFS and of Hadoop's TeraSort.

@@ -34,8 +34,8 @@ def list_compared(work: Mapping[str, Any]) -> set[str]:
 
 
 def statement_figures(phase: EngineLaunch, launched: Sequence[EndedLaunch]) -> Iterator[Value]:
-    """The number of rows that were compared with the rows written, the number of rows that differed, and the mean
-    number of rows that each statement wrote or read."""
+    """The number of rows that were compared with the rows written, the number of rows that differed, and, for each
+    statement, the mean number of rows that an operation wrote or read."""
     if phase.prefix:
         return
     summary = launched[-1].result.summary

@@ -276,7 +276,7 @@ def statements_spec(variant: Variant, work: Statements) -> Spec:
         "work": {
             "type": "statements",
             "generator": "columns",
-            # A batch larger than the server's limit would be refused.
+            # Only unlogged batches are split; a logged batch larger than the server's limit would be refused.
             "tables": [{**table, "insert": {"batch": "unlogged"}}],
             "operations": operations,
             "population": {"distribution": f"uniform(1..{work.population})"},

@@ -113,14 +113,14 @@ def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
 
 
 def require_store(variant: Variant) -> None:
-    """Opens a new store with a variant's settings, because only the store can check some. Raises LoadstoneError."""
+    """Opens a new store with a variant's settings, some of which only the store can check. Raises LoadstoneError."""
     if failure := store_failure(variant.store, variant.durability, tuple(sorted(variant.store_properties.items()))):
         raise LoadstoneError(f"{variant.system}: {failure[0]}", failure[1])
 
 
 @cache
 def store_failure(store: str, durability: str, properties: tuple[tuple[str, str], ...]) -> tuple[str, str] | None:
-    """Runs an engine that writes one record to a new store in a temporary directory; returns its error and hint."""
+    """Writes one record to a new store in a temporary directory; returns the engine's error and its hint, if any."""
     phase = "load" if describe_engine().keeps_data(store) else "run"
     with tempfile.TemporaryDirectory(prefix="loadstone-") as directory:
         own = {**dict(properties), **directory_properties(store, Path(directory)), "durability": durability}
@@ -139,7 +139,7 @@ def store_failure(store: str, durability: str, properties: tuple[tuple[str, str]
 
 
 def operations(work: Ycsb) -> Collection[str] | None:
-    """The operations with a share in the mix; None for a share that is not a number, or another workload class."""
+    """The operations with a share in the mix; None if a share is not a number, and for other workload classes."""
     properties = all_properties(work)
     if not properties.get("workload", "CoreWorkload").endswith("CoreWorkload"):
         return None

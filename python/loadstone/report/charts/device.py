@@ -63,5 +63,5 @@ def panel(view: View, metric: str, context: VariantKey) -> Panel | None:
 def missing_reason(view: View, key: VariantKey) -> str:
     """The reason why a variant has no device bytes: `no device`, `over the network`, `unknown`, `not measured`."""
     reasons = (str(trial.facts["device"]) for trial in view.variants[key] if "device" in trial.facts)
-    # The fact has the device of the directory, and the type of the file system in brackets.
+    # The fact names the directory's device, or states why there is none, with the type of the file system in brackets.
     return next((reason.partition(" (")[0] for reason in reasons if reason.endswith(")")), "not measured")

@@ -26,7 +26,7 @@ from loadstone.results.trial_result import Series, TrialResult
 POINTS_MAX = 150
 # The maximum number of marked points in a line.
 MARKS_MAX = 6
-# Bars that reach this share of the outcome's highest bar count as equally high: the middle bar has the outcome's mark.
+# Bars that reach this share of an outcome's highest bar count as equally high; the middle one has the outcome's mark.
 HIGHEST = 0.95
 Legend = tuple[tuple[str, int], ...]
 # The outcomes of operations, and their colours: green for operations in time, red for failed operations.
@@ -37,7 +37,7 @@ REPEATS: Legend = ((FAULT, 1), (TWIN, 7))
 
 @dataclass(frozen=True)
 class FaultSeries:
-    """One trial around its fault: seconds since the fault was ordered, and shares of the operations due."""
+    """One trial around its fault: seconds since the fault was ordered, and operations due, in total and by outcome."""
 
     seconds: Sequence[float]
     step: float
@@ -57,7 +57,7 @@ def order_seconds(fault: FaultRecord) -> float:
 
 
 def series_around(series: Series, order_s: float, step: float) -> FaultSeries | None:
-    """The counts of a trial in steps that begin at the instant when the fault was ordered.
+    """The counts of a trial in steps before and after the instant when the fault was ordered.
 
     None without counts by due time.
     """
@@ -87,7 +87,7 @@ def series_around(series: Series, order_s: float, step: float) -> FaultSeries | 
 
 
 def step_of(view: View, trials: Sequence[TrialResult]) -> float:
-    """The length of a point, s: an interval, or longer, so that a line has at most `POINTS_MAX` points."""
+    """The time that a point covers, s: one interval, or several, so that a line has at most `POINTS_MAX` points."""
     for trial in trials:
         if (series := view.results.series(trial.trial)) is not None and series.length_seconds:
             usual = float(np.median(series.length_seconds))
@@ -145,7 +145,7 @@ def select_entries(legend: Legend, panels: Sequence[Panel]) -> Legend:
 
 
 def typical_trial(outage: Outage) -> TrialResult | None:
-    """The trial with the median outage; of two middle trials, the longer outage."""
+    """The trial with the median outage; of two middle trials, the trial with the longer outage."""
     known = sorted(
         (trial for trial in outage.trials if trial.value("outage") is not None),
         key=lambda trial: trial.value("outage") or 0.0,
@@ -170,7 +170,10 @@ def marks_of(trial: TrialResult) -> list[Row]:
 
 
 def band_of(trials: Sequence[TrialResult], end: float) -> list[Row]:
-    """The band from the instant when the fault was ordered to its verified lift (the median over several trials)."""
+    """The band from the instant when the fault was ordered to its verified or planned lift, else to the end.
+
+    The lift is the median over the trials.
+    """
     ends = []
     for trial in trials:
         fault = trial.faults[0]

@@ -16,7 +16,7 @@ from loadstone.results.value import THROUGHPUT
 
 # The maximum number of dots in a row; more dots would overlap.
 DOTS_MAX = 60
-# The maximum number of panels: each requested metric has a panel for each context.
+# The maximum number of panels for metrics other than throughput: each metric has a panel for each context.
 HEADLINES_MAX = 36
 TO_READ = (
     "The vertical line is the median of the repeats, the band is its interval, and each dot is one repeat."
@@ -34,7 +34,7 @@ def throughput(view: View) -> Figure:
 
 
 def chart_further_metrics(view: View) -> Figure:
-    """The other headline metrics; metrics of the device have a separate section."""
+    """The headline metrics other than throughput; metrics of the device have a separate section."""
     return draw_metrics(
         view, "headline", [name for name in view.headline if name not in (THROUGHPUT, *device.metrics(view))]
     )

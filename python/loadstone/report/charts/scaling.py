@@ -29,8 +29,8 @@ from loadstone.statistics.knee import Knee
 
 # The number of points of the fitted curve.
 POINTS = 64
-# The latencies that have panels, below throughput: of all operations, or else of the first type that has them. The p99
-# has a panel for each type.
+# The statistics of latency that have panels below throughput: of all operations, or else of the first operation type
+# with the statistic. With several types, the p99 has a panel for each type.
 STATISTICS = ("p99", "p50", "max")
 # The maximum number of operation types with a panel for their p99.
 TYPES_MAX = 3
@@ -170,7 +170,7 @@ def panel_metrics(view: View) -> list[str]:
 
 
 def distinct_metrics(view: View, lines: Sequence[Line], metrics: Sequence[str]) -> list[str]:
-    """The metrics without repetitions. If there is only one operation type, its percentiles cover all operations."""
+    """The metrics, each with different samples: for a single operation type, `all.p99` would repeat `read.p99`."""
     keys, cells = [key for line in lines for key in line.variants.values()], view.judgement.cells
     samples_of: dict[str, list[object]] = {}
     for metric in metrics:
@@ -289,7 +289,7 @@ def shift_side(at: int, count: int) -> float:
 
 
 def measure(view: View, line: Line, metric: str) -> list[Row]:
-    """The points of a line, except for loads that could not be judged; the figures of a search are as in its table."""
+    """The points of a line, except at loads that could not be judged; the figures of a search are as in its table."""
     rows: list[Row] = []
     for load, key in line.variants.items():
         cell = view.cell(key, metric)
@@ -341,7 +341,7 @@ def list_unjudged(line: Line) -> list[Row]:
 
 
 def share_failed(view: View, key: VariantKey) -> str:
-    """The median share of failed operations of a variant as text; empty if the check `errors` tolerates it."""
+    """The median share of failed operations of a variant as text; empty if the check `errors` tolerates this share."""
     counts = [(trial.value("errors"), trial.value("operations")) for trial in view.variants.get(key, ())]
     shares = [failed / every for failed, every in counts if failed is not None and every]
     share = median(shares) if shares else 0.0
@@ -471,7 +471,7 @@ def knee_rows(view: View, line: Line, ends: Sequence[float], top: float, number:
 
 
 def sentences(view: View) -> list[str]:
-    """A sentence on the knee of each sweep, and on the plateaus; none for searches, whose knees are in the answer."""
+    """A sentence on the knee of each sweep, and one on adjusted means; none for searches (the answer has the knees)."""
     knees = []
     for curve in () if view.judgement.searches else view.judgement.curves[:PANELS_MAX]:
         where = view.title(tuple(pair for pair in curve.context if pair[0] != view.dimension))

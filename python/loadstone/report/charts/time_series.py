@@ -35,7 +35,7 @@ class ChartedSeries:
 
     # The series by variant, each with the id and the repeat of its trial.
     of: Mapping[VariantKey, Sequence[tuple[str, int, Series]]]
-    # The number of variants, and the maximum number of repeats, that could be drawn.
+    # The number of variants, and the largest number of repeats of a variant, drawn or not.
     variants: int
     repeats: int
 
@@ -86,7 +86,7 @@ def throughput(view: View, charted: ChartedSeries) -> Figure:
 
 
 def latency(view: View, charted: ChartedSeries) -> Figure:
-    """The median and the p99 over time."""
+    """The p50 and the p99 of the latency over time."""
     return draw_charts(
         view, charted, "latency-over-time", ("p50", "p99"), "ns", "Latency: p50 and p99 of all operations"
     )
@@ -142,7 +142,7 @@ def rate_rows(stages: Sequence[Stage]) -> list[Row]:
 
 
 def pause_rows(repeats: Sequence[tuple[str, int, Series]]) -> list[Row]:
-    """The intervals in which the servers' garbage collectors paused noticeably: the longest total of any repeat."""
+    """The intervals in which garbage collectors paused noticeably, each with the longest total pause of any repeat."""
     longest: dict[tuple[float, float], tuple[int, int]] = {}
     for _, repeat, series in repeats:
         for start, length, paused_ns in zip(series.start_seconds, series.length_seconds, series.gc_ns, strict=False):
@@ -218,7 +218,7 @@ def chart(
     scale = alt.Scale(domain=[0, end or 1], nice=False)
     axis = alt.Axis(title="seconds", grid=False, tickCount=5, labelFlush=True)
     x = alt.X("seconds:Q", scale=scale, axis=axis)
-    # One row for each line, which the browser unfolds, takes a tenth of the bytes.
+    # One row for each line, which the browser unfolds, takes a tenth of the bytes of a row for each point.
     behind = plot(thin).transform_flatten(["seconds", "value"]).encode(x=x, y=y, color=colour(view))
     before = plot(strong).encode(x=x, y=y, color=colour(view))
     of_line = figure.tooltip(name="name", trial="trial", repeat="repeat")

@@ -20,7 +20,7 @@ class PlainConsole(Console):
 
     def __init__(self, *, stderr: bool = False, **options: Any) -> None:
         stream = sys.stderr if stderr else sys.stdout
-        # A stream that replaces control characters would also replace the console's own.
+        # A stream that replaces control characters would also replace the control characters of the console itself.
         file = getattr(stream, "rich_proxied_file", stream)
         super().__init__(file=file, stderr=stderr, highlight=False, markup=False, emoji=False, **options)
 

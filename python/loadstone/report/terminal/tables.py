@@ -219,7 +219,7 @@ def select_dimensions(variant: VariantKey, keys: Sequence[str]) -> VariantKey:
 def metric_table(
     judgement: Judgement, projected: Projected, metric: str, part: VariantKey, console: Console
 ) -> RenderableType:
-    """One metric: a column for each value of the compared dimension, or a row for each if they do not fit."""
+    """One metric: a column for each value of the compared dimension, or a row for each value if columns do not fit."""
     cells = [
         cell
         for (variant, item), cell in judgement.cells.items()
@@ -377,8 +377,8 @@ def change(comparison: Comparison | None) -> Text:
 
 
 def findings(judgement: Judgement, *, whole: bool = False) -> list[Text]:
-    """The findings by check, the most severe first, with a few messages for each check, or all if `whole`. Then the
-    checks that did not run."""
+    """The findings by check, the most severe first, with a few messages for each check, or all if `whole`. Then, if
+    `whole` or if there are no findings, the checks that did not run."""
     lines = []
     for group in warnings(judgement, whole=whole):
         name = (f"{group.check} ", STYLES[group.severity])
