@@ -1,4 +1,4 @@
-//! The keyspace and the tables that `write` and `counter_write` create.
+//! The keyspaces and the tables that `write`, `counter_write` and the profiles of `user` create.
 
 use loadstone_session::{EngineError, Options};
 use loadstone_stores::cassandra::{Description, execute_numbered};

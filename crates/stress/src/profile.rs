@@ -80,12 +80,12 @@ impl Profile {
         names.filter(|name| matches!(*name, "insert" | "validate")).collect()
     }
 
-    /// The statements that define the keyspace and the table.
+    /// The statements that define the keyspace, the table and further objects, in the order of execution.
     pub fn definitions(&self) -> Vec<String> {
         self.definitions_with_lines().into_iter().map(|(text, _)| text).collect()
     }
 
-    /// The statements that define the keyspace and the table, with their lines.
+    /// The statements of [`Self::definitions`], with their lines.
     pub fn definitions_with_lines(&self) -> Vec<(String, usize)> {
         let mut statements = Vec::new();
         let mut add = |text: &str, part: &str| statements.push((text.to_owned(), self.line_of(part)));

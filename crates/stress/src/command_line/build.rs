@@ -80,7 +80,7 @@ impl SettingsBuilder {
         refuse_usage(message, self.compat)
     }
 
-    /// The form of a group that the user chose; without parameters, the last of `forms`.
+    /// The form of a group that the parameters match; without parameters, the first form without required options.
     fn select_form(&self, name: &str, label: &str, forms: &[Form], parameters: &[String]) -> Built<Form> {
         let hint = format!("{name} accepts {}", list_options(forms));
         match select_form(parameters, forms.to_vec()) {

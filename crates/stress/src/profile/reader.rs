@@ -264,7 +264,7 @@ fn remove_blanks(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
-/// Whether a name differs from a key only in case, in hyphens, or in up to two adjacent letters.
+/// Whether a name differs from a key in at most two adjacent letters, apart from case, hyphens, `_` and spaces.
 fn is_near(key: &str, name: &str) -> bool {
     let plain = |text: &str| text.to_lowercase().replace(['-', '_', ' '], "");
     let (key, name) = (plain(key), plain(name));

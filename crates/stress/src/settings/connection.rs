@@ -108,7 +108,7 @@ pub struct TransportSettings {
 }
 
 impl TransportSettings {
-    /// Whether the user specified cipher suites.
+    /// Whether the user specified cipher suites other than the tool's defaults.
     pub(crate) fn has_ciphers(&self) -> bool {
         self.ciphers.as_deref().is_some_and(|ciphers| ciphers != DEFAULT_CIPHERS)
     }
