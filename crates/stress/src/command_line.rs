@@ -88,7 +88,7 @@ pub fn parse(arguments: &[impl AsRef<str>]) -> Result<CommandLineRequest, UsageE
     parse_as(arguments, Compat::default())
 }
 
-/// Parses like [`parse`], with another default generation.
+/// Parses like [`parse`], with the given default generation.
 ///
 /// # Errors
 /// As for [`parse`].

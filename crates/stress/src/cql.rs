@@ -124,7 +124,7 @@ impl CqlType {
         }
     }
 
-    /// Adds a value to the seed of the following values.
+    /// Combines a seed with a value: 31 · seed + value.
     ///
     /// Source: `PartitionIterator.seed`. Numbers are added as longs, UUIDs as the XOR of their halves, and all other
     /// types byte by byte.

@@ -28,7 +28,8 @@ pub struct Profile {
     pub queries: Vec<Query>,
     /// Token range queries.
     pub token_range_queries: Vec<TokenRangeQuery>,
-    /// The lines of the parts that only the server can check: `table_definition`, `queries.NAME`, `columnspec.NAME`.
+    /// The lines of the profile's parts, such as `table_definition`, `queries.NAME` and `columnspec.NAME`, for errors
+    /// that only the server finds.
     pub lines: BTreeMap<String, usize>,
 }
 

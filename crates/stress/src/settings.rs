@@ -37,7 +37,7 @@ pub struct Settings {
     pub token_range: TokenRangeSettings,
     pub extras: Generation5Settings,
     pub front_end: FrontEndSettings,
-    /// Consequences of the settings that the user may not expect, one per line.
+    /// Unexpected consequences of the settings, one per line.
     pub warnings: Vec<String>,
 }
 
@@ -248,7 +248,7 @@ pub struct InsertSettings {
     /// The distribution that chooses which partly written partition is continued. Since 4.0, the size of its range
     /// determines all keys.
     pub revisit: Spec,
-    /// Number of operations in which a partition is written. The predefined tables need only one.
+    /// Number of operations in which a partition is written; a partition of the predefined tables needs only one.
     pub visits: Spec,
     /// Number of partitions in a batch. The predefined commands write one partition at a time.
     pub partitions: Option<Spec>,

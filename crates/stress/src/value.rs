@@ -133,7 +133,7 @@ impl ValueGenerator {
         }
     }
 
-    /// Adds a value to the seed of the following values.
+    /// Combines a seed with a value; see [`CqlType::chain`].
     #[inline]
     pub fn chain(&self, value: &[u8], seed: i64) -> i64 {
         self.kind.chain(value, seed)

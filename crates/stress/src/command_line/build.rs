@@ -21,7 +21,7 @@ use crate::settings::{
     LogSettings, NamedSpec, Order, PopulationSettings, RateSettings, Settings, TokenRangeSettings, UserSettings,
 };
 
-/// More columns than any table has. The limit exists because a list of all column names is created.
+/// Maximum number of columns, more than any table has. The limit exists because a list of all column names is created.
 const COLUMNS_MAX: i64 = 65_535;
 
 type Built<T> = Result<T, UsageError>;

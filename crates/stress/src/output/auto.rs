@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(render_improvement(4, &[100.0, 137.0]), "Improvement over 4 threadCount: 37%\n");
     }
 
-    /// The tool stops after the first series, and does not stop after the other two.
+    /// The tool ends `auto` after the first of these series of rates, but not after the other two.
     #[test]
     fn noise_neither_ends_nor_prolongs_auto() {
         // One slow step while the throughput still grows.

@@ -23,7 +23,7 @@ const KEYS: [&str; 10] = [
 #[derive(Default)]
 pub struct Reader {
     pub mistakes: Vec<Mistake>,
-    /// The lines of the parts that only the server can check.
+    /// The lines of the profile's parts, for errors that only the server finds.
     pub lines: BTreeMap<String, usize>,
 }
 
