@@ -17,7 +17,7 @@ const VARIABLE: &str = "LOADSTONE_GC_LOGS";
 const LINE_BYTES_MAX: usize = 4096;
 /// Maximum number of bytes that are read at a time.
 const CHUNK_BYTES: usize = 1 << 20;
-/// The collectors that log the length of every pause. At this level, ZGC logs cycles but no pauses.
+/// The collectors that log the length of every pause. At the level of `-Xlog:gc`, ZGC logs cycles but no pauses.
 const COLLECTORS: [&str; 4] = ["G1", "Parallel", "Serial", "Concurrent Mark Sweep"];
 
 /// The totals of several pauses.
@@ -129,7 +129,8 @@ fn describe_error(path: &Path, error: &std::io::Error) -> String {
     format!("{} cannot be read: {error}", path.display())
 }
 
-/// Opens a regular file, and returns its length: opening a pipe would wait for a writer.
+/// Opens a regular file, and returns its length. Other types of files are refused, because opening a pipe would wait
+/// for a writer.
 fn open_file(path: &Path) -> Result<(File, u64), String> {
     let metadata = std::fs::metadata(path).map_err(|error| describe_error(path, &error))?;
     if !metadata.is_file() {

@@ -1,5 +1,5 @@
 //! The cassandra-stress front end: a drop-in replacement for
-//! `cassandra-stress write|read|mixed|counter_write|counter_read …`.
+//! `cassandra-stress write|read|mixed|counter_write|counter_read|user …`.
 
 mod coverage;
 mod garbage;

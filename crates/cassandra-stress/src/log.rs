@@ -33,7 +33,7 @@ impl Log {
         }
     }
 
-    /// Prints text to both outputs.
+    /// Prints text to standard output and to the file, and stores it for `-graph`.
     pub fn print_text(&mut self, text: &str) {
         print_out(text);
         self.append_text(text);

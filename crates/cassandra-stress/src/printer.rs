@@ -98,7 +98,7 @@ pub struct Printer<'a> {
     hdr: Option<&'a mut HdrLog>,
     collections: &'a mut ClusterCollections,
     uncertainty: Uncertainty,
-    /// Number of operations since the start, by command.
+    /// Number of operations since the start, by the operation's index.
     counts: BTreeMap<usize, u64>,
     names: Names,
     /// The row and partition counts for each operation at the end of the last interval.
@@ -300,7 +300,7 @@ impl Observer for Printer<'_> {
     }
 
     fn report_end(&mut self, closed: &Closed<'_>) {
-        // As in the tool, rates are divided by the time until the last operation has finished.
+        // As in the tool, counts are divided by the time until the last operation has finished.
         let first_ns = closed.moment.borders.first_ns;
         let length_ns = closed.window.length_ns.max(closed.moment.totals.last_done_ns.saturating_sub(first_ns));
         let seconds = length_ns as f64 / 1e9;

@@ -1,4 +1,4 @@
-//! The keyspace and the tables that `write` and `counter_write` create.
+//! The keyspaces and the tables that `write`, `counter_write` and the profiles of `user` create.
 
 use loadstone_session::{EngineError, Options};
 use loadstone_stores::cassandra::{Description, execute_numbered};
@@ -17,7 +17,7 @@ pub fn create_schema(settings: &Settings, profiles: &[Profile], options: &Option
         profile_definitions(profiles).into_iter().map(|(at, text, line)| (text, (at, line))).unzip()
     };
     let mut done = execute_numbered(options, &statements);
-    // Cassandra 4.0 and later refuse this option for new tables.
+    // Cassandra 4.0 and later refuse `COMPACT STORAGE` for new tables.
     if done.as_ref().is_err_and(|(_, error)| is_refusal(error, "COMPACT STORAGE")) {
         print_err("note: the server refuses COMPACT STORAGE; the tables are created without it\n");
         statements = statements.iter().map(|text| drop_compact_storage(text)).collect();

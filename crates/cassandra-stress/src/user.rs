@@ -127,7 +127,8 @@ pub fn columns_spec(
     })
 }
 
-/// Finds the operation with this name: `insert`, `QUERY`, or `SPECNAME.OPERATION`. The first profile is the default.
+/// Finds the operation with this name: `insert`, `validate`, `QUERY`, or `SPECNAME.OPERATION`. The first profile is the
+/// default.
 fn find_operation(name: &str, profiles: &[Profile]) -> Result<OperationSpec, EngineError> {
     let of_profile = |profile: &Profile, operation: &str| -> Option<OperationSpec> {
         let work = match operation {

@@ -1,5 +1,5 @@
-//! Local files: reads return the bytes that were written, whatever the alignment, and directories keep their
-//! guarantees.
+//! Tests of local files and directories: reads return the bytes that were written, whatever the alignment, a rename
+//! never replaces a file, and a listing skips files that vanish.
 
 #![allow(clippy::unwrap_used, reason = "test helpers fail as tests do")]
 
@@ -144,7 +144,7 @@ fn only_one_concurrent_rename_succeeds() {
     for round in 0..200 {
         let own = [path(&directory, "a"), path(&directory, "b")];
         for own in &own {
-            // rename(2) protects neither an empty directory nor a file.
+            // rename(2) replaces a file or an empty directory.
             if round % 2 == 0 { fs::create_dir(own).unwrap() } else { fs::write(own, "x").unwrap() }
         }
         let together = Barrier::new(2);

@@ -221,8 +221,8 @@ proptest! {
     }
 }
 
-/// Sorts each type of keys with each number of segments, in memory and external, for no rows, one row, one block and
-/// many blocks.
+/// Sorts each type of keys with each number of segments, in memory and externally, with no rows, one row, one block and
+/// several blocks.
 #[test]
 fn sort_equals_the_standard_library() {
     for kind in KINDS {
@@ -262,7 +262,7 @@ fn disk_sort_of_one_segment_is_reported() {
     assert!(error.message.contains("differs from the input"), "{error}");
 }
 
-/// A file system that loses its servers during the first writes of each file: after some buffers, or at the file's end.
+/// A file system that loses its servers in the first attempts to write each file: after some buffers, or at its end.
 struct Losing {
     files: Box<dyn Files>,
     times: usize,

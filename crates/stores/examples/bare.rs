@@ -1,4 +1,4 @@
-//! The bare loop: a store processes exactly the engine's keys and values, but nothing is measured.
+//! The bare loop: a store processes exactly the engine's keys and values, but no latencies are measured.
 //!
 //! `bare < SPEC` reads a TrialSpec, performs its operations on the store without clock, histogram or pacing, and prints
 //! the CPU time in ns. `make bench` compares the engine with it. `bare timed` reads the processor's counter twice per

@@ -35,8 +35,8 @@ impl KeyValue for MemoryEngine {
     }
 
     fn guarantee(&self) -> Guarantee {
-        // The actual durability of acknowledged writes: the requested level or a stronger level. This store always
-        // provides this level.
+        // The actual durability of acknowledged writes: the requested level or a stronger level. This store provides
+        // only `None`.
         Guarantee::new(Durability::None, "kept in memory").fact("size_bytes", self.bytes_max.to_string())
     }
 

@@ -1,4 +1,4 @@
-//! Measures the CPU time for generating a row: `cargo run --release -p loadstone-stress --example row_cost [ROWS]`.
+//! Measures the time for generating a row: `cargo run --release -p loadstone-stress --example row_cost [ROWS]`.
 
 #![allow(clippy::print_stdout, reason = "a measurement to read")]
 

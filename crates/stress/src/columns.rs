@@ -152,8 +152,8 @@ pub enum BatchType {
 }
 
 impl BatchType {
-    /// Parses the CQL name of a batch type, in any case. The tool exits with a stack trace if the name is not in upper
-    /// case.
+    /// Parses the CQL name of a batch type, ignoring case. The tool exits with a stack trace if the name is not in
+    /// upper case.
     pub fn parse(text: &str) -> Option<Self> {
         match text.to_ascii_uppercase().as_str() {
             "LOGGED" => Some(Self::Logged),
@@ -237,7 +237,7 @@ pub enum Part {
     Operation(String),
 }
 
-/// Maximum weight; larger weights would make the smaller ones negligible.
+/// Maximum weight; a larger weight would make all other weights negligible.
 const WEIGHT_MAX: f64 = 1e9;
 fn invalid(field: &'static str, reason: impl Into<String>) -> Invalid {
     Invalid { field, reason: reason.into() }

@@ -1,7 +1,7 @@
 //! The command line of cassandra-stress.
 //!
 //! Differences from the tool: a count above 2⁶³ − 1 is refused instead of wrapping around; `batchtype=` and
-//! `comparator=` ignore case; 3.0 accepts the options of 3.11 and prints its messages in their order; passwords are not
+//! `comparator=` ignore case; 3.0 accepts the options of 3.11 and checks them in the order of 3.11; passwords are not
 //! printed; the version text also states Loadstone's version. Hints are separate from the tool's text.
 //!
 //! Sources: Cassandra's `StressSettings.java` and `SettingsMisc.java`.
@@ -36,7 +36,7 @@ pub enum CommandLineRequest {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct UsageError {
-    /// The tool's text for standard output, with a line end. It ends with the help of the tool or of the group.
+    /// The tool's text for standard output, with a line end. It contains the help of the tool or of the group.
     pub text: String,
     /// The next step, for standard error.
     pub hint: Option<String>,
@@ -88,7 +88,7 @@ pub fn parse(arguments: &[impl AsRef<str>]) -> Result<CommandLineRequest, UsageE
     parse_as(arguments, Compat::default())
 }
 
-/// Parses like [`parse`], with another default generation.
+/// Parses like [`parse`], with the given default generation.
 ///
 /// # Errors
 /// As for [`parse`].
@@ -135,8 +135,8 @@ fn parse_arguments(arguments: &[impl AsRef<str>], default: Compat) -> Result<Com
     Ok(CommandLineRequest::Run(Box::new(settings)))
 }
 
-/// Joins the arguments with spaces, deletes the spaces around `,`, `=` and parentheses, and splits the result at the
-/// remaining spaces.
+/// Joins the arguments with spaces, deletes the spaces around `,`, `=` and `(` and before `)`, and splits the result at
+/// the remaining spaces.
 fn repair_arguments(arguments: &[impl AsRef<str>]) -> Vec<String> {
     let joined = arguments.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(" ");
     // The characters that `\s` matches in Java's regular expressions.
@@ -174,7 +174,7 @@ fn take_flag(tokens: &mut Vec<String>, flag: &str) -> bool {
     tokens.len() < count
 }
 
-/// Splits tokens into groups: the first token is a command, and each later token with a `-` begins a group.
+/// Splits tokens into groups: the first token is a command, and each later token that starts with `-` begins a group.
 fn split_groups(tokens: &[String]) -> Result<VecDeque<Group>, String> {
     let mut groups: VecDeque<Group> = VecDeque::new();
     for token in tokens {

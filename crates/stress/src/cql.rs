@@ -94,7 +94,7 @@ impl CqlType {
     /// Compares two values in the server's order.
     pub fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
         match self {
-            // Two's complement of equal length: the sign is compared first, then the bytes.
+            // The bytes are in two's complement, so the numbers are compared, not the bytes.
             Self::BigInt | Self::Counter | Self::Int | Self::SmallInt | Self::TinyInt | Self::Timestamp => {
                 read_signed(a).cmp(&read_signed(b))
             }
@@ -124,7 +124,7 @@ impl CqlType {
         }
     }
 
-    /// Adds a value to the seed of the following values.
+    /// Combines a seed with a value: 31 · seed + value.
     ///
     /// Source: `PartitionIterator.seed`. Numbers are added as longs, UUIDs as the XOR of their halves, and all other
     /// types byte by byte.
@@ -164,7 +164,7 @@ impl fmt::Display for CqlType {
     }
 }
 
-/// Reads a number in two's complement with at most 8 bytes. Only the last 8 bytes of a longer number are used.
+/// Reads a number in two's complement. If it has more than 8 bytes, only the last 8 bytes are used.
 #[inline]
 fn read_signed(bytes: &[u8]) -> i64 {
     let start = if bytes.first().is_some_and(|byte| *byte >= 0x80) { -1 } else { 0 };
@@ -185,8 +185,8 @@ fn read_float(bytes: &[u8]) -> f32 {
     bytes.try_into().map_or(0.0, f32::from_be_bytes)
 }
 
-/// Compares the parts of two values, each preceded by its length, after `skip` bytes. If all parts are equal, the
-/// shorter value comes first.
+/// Compares the parts of two values, each preceded by its length, after `skip` bytes. If one value begins with all
+/// parts of the other, the value with fewer parts comes first.
 fn compare_parts<'a>(a: &[u8], b: &[u8], skip: usize, type_at: impl Fn(usize) -> &'a CqlType) -> Ordering {
     let (mut a, mut b) = (a.get(skip..).unwrap_or_default(), b.get(skip..).unwrap_or_default());
     for at in 0.. {
@@ -230,7 +230,8 @@ fn split_arguments(text: &str) -> Option<Vec<&str>> {
     Some(parts)
 }
 
-/// An identifier as written in a statement: quoted unless it is in lower case, as in the tool.
+/// An identifier as written in a statement: quoted, as in the tool, unless it has only lower-case letters, digits and
+/// `_`.
 pub fn quote(name: &str) -> String {
     let is_plain = !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
     if is_plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }

@@ -78,8 +78,8 @@ impl Spec {
     /// Creates an unseeded sampler.
     ///
     /// # Errors
-    /// The text is valid but cannot be sampled: the range is empty or reversed, or a parameter is not positive. The
-    /// tool exits with a stack trace when it first draws from such a distribution.
+    /// The text is valid, but no value can be drawn: the range is empty or reversed, or a parameter is not positive.
+    /// The tool exits with a stack trace when it first draws from such a distribution.
     pub fn sampler(&self) -> Result<Distribution, String> {
         Distribution::new(self)
     }
@@ -91,7 +91,7 @@ impl Spec {
         Ok((first.min(last), first.max(last)))
     }
 
-    /// Whether all draws give the same value.
+    /// Whether this is `fixed(…)`, whose draws all give the same value.
     #[must_use]
     pub fn is_fixed(&self) -> bool {
         matches!(self, Self::Fixed { .. })
@@ -173,7 +173,7 @@ impl RatioSpec {
         (sample / self.divisor).clamp(0.0, 1.0)
     }
 
-    /// Whether the share is always 1.
+    /// Whether the share is fixed at 1.
     #[must_use]
     pub fn is_full(&self) -> bool {
         matches!(self.distribution, Spec::Fixed { value } if self.share(value as f64) >= 1.0)

@@ -1,9 +1,10 @@
 //! The rows of a partition, generated one at a time.
 //!
-//! Source: Cassandra's `PartitionIterator.java`. In this class, the values of a clustering column do not depend on the
-//! value of the preceding column, and neither do the other values of a row: a partition is the product of the values of
-//! its clustering columns, here called levels. Any row can therefore be generated without the preceding rows, and a
-//! level with many values needs no more memory than a level with few values.
+//! Source: Cassandra's `PartitionIterator.java`. In this class, the values of a clustering column depend on the
+//! partition, but not on the row's values of other clustering columns. A partition is therefore the product of the
+//! values of its clustering columns, here called levels. The values outside the primary key depend on the partition and
+//! on the row's value of the last level. Any row can therefore be generated without the preceding rows, and the values
+//! of a large level need not be stored.
 
 mod level;
 
@@ -86,7 +87,7 @@ impl PartitionLayout {
 
 /// The mean of a distribution; 1 for `None`.
 pub fn mean(spec: Option<&Spec>) -> Result<f64, String> {
-    /// Enough steps for shares of 1 ‰.
+    /// Number of quantiles that are averaged, each of which represents 1 ‰ of the draws.
     const STEPS: u32 = 1_000;
     let Some(spec) = spec else { return Ok(1.0) };
     if let Spec::Presets(presets) = spec {
@@ -98,8 +99,8 @@ pub fn mean(spec: Option<&Spec>) -> Result<f64, String> {
     Ok(sum / f64::from(STEPS))
 }
 
-/// Generates the rows of partitions. Each client has one generator. Once the buffers have grown, no memory is
-/// allocated.
+/// Generates the rows of partitions. Each client has one generator. Once the buffers have grown, generating rows in
+/// arbitrary order allocates no memory.
 #[derive(Clone, Debug)]
 pub struct PartitionGenerator {
     key: Vec<ValueGenerator>,
@@ -340,7 +341,7 @@ mod tests {
         cells.join(" ")
     }
 
-    /// Every type, several clustering columns, composite keys, and duplicates among clustering values.
+    /// Every type that the tool supports, several clustering columns, composite keys, and duplicate clustering values.
     #[test]
     fn rows_match_the_tool() {
         let layouts: Vec<(String, PartitionLayout)> =

@@ -58,7 +58,7 @@ enum SelectionLaw {
         wrap: bool,
         lookback: Option<Distribution>,
     },
-    /// `counts` is true for a sequence or its inverse, which continues from one operation to the next.
+    /// `counts` is true for a sequence and for an inverted sequence: the operation's index selects the number.
     Distribution {
         distribution: Distribution,
         counts: bool,
@@ -66,11 +66,12 @@ enum SelectionLaw {
 }
 
 impl Population {
-    /// A population. `seed` determines the draws of a distribution and of `read-lookback`; a sequence does not need it.
-    /// A share of a sequence is a contiguous part of it; a share of a distribution is the whole distribution.
+    /// A population. `seed` determines the draws of a distribution and of `read-lookback`, but not the order of a
+    /// sequence. A share of a sequence is contiguous; a share of a distribution is the whole distribution.
     ///
     /// # Errors
-    /// The range is reversed or empty, a distribution has no sampler, or `revisit` has no valid range.
+    /// The range is reversed or empty, the share is invalid or empty, a distribution has no sampler, the lookback can
+    /// exceed the sequence, or `revisit` has no valid range.
     pub fn new(
         selection: &Selection,
         revisit: &Spec,
@@ -129,9 +130,10 @@ impl Population {
     /// The partition number of the read at `index`, while the first `written` numbers of the sequence have been
     /// acknowledged.
     ///
-    /// Without `read-lookback`, the result is the same as for [`Self::number_at`]. Otherwise it is `written` − draw,
-    /// counted from the start; if `written` is smaller than the draw, it is draw mod `written`. `None` if no number was
-    /// written yet. In this case, the tool of 4.x omits the multiplier, and reads keys that were never written.
+    /// Without `read-lookback`, the result is the same as for [`Self::number_at`]. Otherwise, the result's position in
+    /// the sequence, counted from 0, is `written` − draw, but at most `written` − 1; if `written` is smaller than the
+    /// draw, the position is draw mod `written`. The result is `None` if no number has been acknowledged yet. In this
+    /// case, the tool of 4.x omits the multiplier, and reads keys that were never written.
     #[inline]
     pub fn read_number_at(&mut self, index: u64, written: u64) -> Option<i64> {
         let SelectionLaw::Sequence { first, count, lookback: Some(lookback), .. } = &mut self.law else {

@@ -28,7 +28,8 @@ pub struct Profile {
     pub queries: Vec<Query>,
     /// Token range queries.
     pub token_range_queries: Vec<TokenRangeQuery>,
-    /// The lines of the parts that only the server can check: `table_definition`, `queries.NAME`, `columnspec.NAME`.
+    /// The lines of the profile's parts, such as `table_definition`, `queries.NAME` and `columnspec.NAME`, for errors
+    /// that only the server finds.
     pub lines: BTreeMap<String, usize>,
 }
 
@@ -80,12 +81,12 @@ impl Profile {
         names.filter(|name| matches!(*name, "insert" | "validate")).collect()
     }
 
-    /// The statements that define the keyspace and the table.
+    /// The statements that define the keyspace, the table and further objects, in the order of execution.
     pub fn definitions(&self) -> Vec<String> {
         self.definitions_with_lines().into_iter().map(|(text, _)| text).collect()
     }
 
-    /// The statements that define the keyspace and the table, with their lines.
+    /// The statements of [`Self::definitions`], with their lines.
     pub fn definitions_with_lines(&self) -> Vec<(String, usize)> {
         let mut statements = Vec::new();
         let mut add = |text: &str, part: &str| statements.push((text.to_owned(), self.line_of(part)));

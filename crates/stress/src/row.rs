@@ -1,11 +1,11 @@
-//! The rows of the predefined tables, byte for byte as in the tool: a key, and five blobs (or counters).
+//! The rows of the predefined tables, byte for byte as in the tool: a key, and blobs or counters (by default, five).
 //!
 //! Sources: Cassandra's `PartitionIterator.java`, `HexBytes.java`, `Bytes.java`, `SettingsCommandPreDefined.java`.
 
 use crate::distribution::{Distribution, RatioSpec, Spec};
 use crate::random::{FasterRandom, JavaRandom, hash_salt, mix_seed};
 
-/// The tool draws the identity of a column from `uniform(1..100B)`.
+/// The greatest identity + 1: the tool draws the identities of keys and values from `uniform(1..100B)`.
 const IDENTITY_MAX: f64 = 100_000_000_001.0;
 /// Separates the draws of the ratio from other draws with the same seeds.
 const RATIO: u64 = 0x7261_7469;

@@ -37,7 +37,7 @@ pub struct Settings {
     pub token_range: TokenRangeSettings,
     pub extras: Generation5Settings,
     pub front_end: FrontEndSettings,
-    /// Consequences of the settings that the user may not expect, one per line.
+    /// Unexpected consequences of the settings, one per line.
     pub warnings: Vec<String>,
 }
 
@@ -83,7 +83,7 @@ pub enum RunLength {
     Count(i64),
     /// After this time.
     Duration { amount: i64, unit: DurationUnit },
-    /// When the relative standard error of the row rate is below `target`, after at least `min` and at most `max`
+    /// When the relative standard error of the row rate has fallen to `target`, after at least `min` and at most `max`
     /// intervals.
     Uncertainty { target: f64, min: i32, max: i32 },
 }
@@ -166,7 +166,7 @@ pub struct CommandSettings {
     pub add: NamedSpec,
     /// The commands of `mixed` with their weights, in the order of the settings block: writes before reads.
     pub ratios: Vec<(StressCommand, f64)>,
-    /// Number of consecutive operations of one kind in `mixed`.
+    /// Number of consecutive operations of one kind in `mixed` and `user`.
     pub clustering: Option<NamedSpec>,
     /// The profiles and operations of `user`.
     pub user: Option<UserSettings>,
@@ -182,7 +182,7 @@ pub struct UserSettings {
 }
 
 impl UserSettings {
-    /// Whether none of the operations reads.
+    /// Whether all operations are inserts.
     #[must_use]
     pub fn is_load(&self) -> bool {
         self.operations.iter().all(|(name, _)| name == "insert" || name.ends_with(".insert"))
@@ -245,10 +245,10 @@ pub struct PopulationSettings {
 /// The settings of `-insert`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InsertSettings {
-    /// The choice of the partly written partition to continue. Since 4.0, the size of the distribution's range
+    /// The distribution that chooses which partly written partition is continued. Since 4.0, the size of its range
     /// determines all keys.
     pub revisit: Spec,
-    /// Number of operations in which a partition is written. The predefined tables need only one.
+    /// Number of operations in which a partition is written; a partition of the predefined tables needs only one.
     pub visits: Spec,
     /// Number of partitions in a batch. The predefined commands write one partition at a time.
     pub partitions: Option<Spec>,
@@ -321,7 +321,8 @@ impl ErrorSettings {
         self.delay_policy != DelayPolicy::Constant || self.min_delay_ms > 0 || self.max_delay_ms != DELAY_MS_MAX
     }
 
-    /// Minimum pause between two tries, ms; if no pauses are configured, the default mean pause.
+    /// Minimum pause between two tries, ms. For constant pauses without a configured minimum, this is the default mean
+    /// pause, limited to the maximum pause.
     #[must_use]
     pub fn pause_ms(&self) -> u32 {
         match self.delay_policy {
@@ -433,7 +434,7 @@ impl Settings {
         options.into_iter().filter(|(is_set, _)| *is_set).map(|(_, warning)| warning.to_owned()).collect()
     }
 
-    /// The kinds of operations with their weights.
+    /// The kinds of operations with their weights; empty for `user`.
     #[must_use]
     pub fn operations(&self) -> Vec<(StressCommand, f64)> {
         match self.command.command {
@@ -443,7 +444,8 @@ impl Settings {
         }
     }
 
-    /// Number of operations in the warm-up, for each kind: a quarter of `n`, but at most 50,000 per contact point.
+    /// Number of operations in the warm-up of each kind: for each contact point, a quarter of `n`, but at most 50,000
+    /// operations; without `n`, 50,000. With `no-warmup`, 0.
     ///
     /// Source: `StressAction.warmup`.
     #[must_use]

@@ -86,7 +86,7 @@ impl Command {
 pub struct Invalid {
     /// The name of the field.
     pub field: &'static str,
-    /// The reason, in the tool's words if the tool has a message for it.
+    /// The reason: the tool's message, if the tool has one.
     pub reason: String,
 }
 
@@ -175,11 +175,11 @@ impl StressSpec {
     }
 }
 
-/// Maximum weight; larger weights would make the smaller ones negligible.
+/// Maximum weight; a larger weight would make all other weights negligible.
 const WEIGHT_MAX: f64 = 1e9;
 /// Cassandra's limit on the length of a key.
 const KEY_BYTES_MAX: usize = 65_535;
-/// Maximum length of a frame in the native protocol.
+/// Maximum length of a value, bytes: the limit of a frame in the native protocol.
 const VALUE_BYTES_MAX: i64 = 256 << 20;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The text of the statements that create keyspace and tables, and of the four operations.
+//! The text of the statements that create the keyspace and the tables, and of the four operations.
 //!
 //! Sources: Cassandra's `SettingsSchema.java`, `CqlInserter.java`, `CqlReader.java`, `CqlCounterAdder.java`,
 //! `CqlCounterGetter.java`, `SettingsCommand.java`.

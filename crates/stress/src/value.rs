@@ -1,8 +1,10 @@
-//! Generates values of every CQL type from seeds. For types that the tool supports, the bytes equal the tool's.
+//! Generates values of CQL types from seeds. For types that the tool supports, the bytes equal the tool's, except that
+//! the tool does not seed the sizes of collections.
 //!
 //! Sources: Cassandra's `Generator.java` and its subclasses in `stress/generate/values`. The tool refuses maps, tuples,
-//! user-defined types, and collections within collections. Here, these types follow the tool's rule for lists: parts
-//! are seeded with 31 · seed, and the name of a part is the column's name followed by the part's name.
+//! user-defined types, and collections within collections. Here, these types follow the tool's rule for lists: each
+//! part is seeded with 31 · seed. Elements and keys have the name of the column. The values of a map have this name
+//! followed by `.value`, and each field has this name followed by `.` and its index.
 
 use crate::compat::Compat;
 use crate::cql::CqlType;
@@ -131,7 +133,7 @@ impl ValueGenerator {
         }
     }
 
-    /// Adds a value to the seed of the following values.
+    /// Combines a seed with a value; see [`CqlType::chain`].
     #[inline]
     pub fn chain(&self, value: &[u8], seed: i64) -> i64 {
         self.kind.chain(value, seed)
@@ -288,7 +290,7 @@ mod tests {
         }
     }
 
-    /// A key that version 3.3 wrote for the numbers 1 to 20.
+    /// One of the keys that version 3.3 wrote for the numbers 1 to 20.
     #[test]
     fn old_uuids_have_different_halves() {
         let mut generator =

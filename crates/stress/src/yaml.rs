@@ -8,7 +8,7 @@ use saphyr_parser::{Event, Parser, ScalarStyle};
 const BYTES_MAX: usize = 1 << 20;
 /// Maximum depth of nested lists and maps; deeper nesting is refused.
 const DEPTH_MAX: usize = 16;
-/// Maximum number of nodes. Aliases repeat nodes, so a short document may have many.
+/// Maximum number of nodes. Aliases repeat nodes, so even a short document may have many nodes.
 const NODES_MAX: usize = 100_000;
 
 /// An error in a profile.

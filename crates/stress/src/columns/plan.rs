@@ -12,9 +12,9 @@ use crate::partition::{Column, ColumnPlace, PartitionGenerator, PartitionLayout}
 use crate::spec::Invalid;
 use crate::value::ValueSpecs;
 
-/// Maximum number of rows in a batch, which counts its rows in 16 bits.
+/// Maximum number of rows in a batch: the protocol counts the statements of a batch in 16 bits.
 pub const BATCH_ROWS_MAX: usize = 65_535;
-/// Maximum number of rows of a partition that can be compared.
+/// Maximum number of rows in a partition whose rows are compared.
 const VALIDATED_ROWS_MAX: f64 = 1e6;
 
 /// A table as described by the server.
@@ -31,7 +31,7 @@ pub struct SchemaColumn {
     pub name: String,
     /// `partition_key`, `clustering`, `static` or `regular`.
     pub role: String,
-    /// The column's position within the key.
+    /// The column's position within the partition key or the clustering key; −1 for other columns.
     pub position: i32,
     /// The column's type. User-defined types are represented as tuples.
     pub kind: String,
@@ -65,11 +65,11 @@ pub struct PlannedOperation {
     pub writes: bool,
     /// The source of the value for each marker; known once the server has prepared the statement.
     pub markers: Vec<ColumnPlace>,
-    /// The columns of the rows read that are compared.
+    /// For each result column, the table's column with the same name, if any; empty if rows are not compared.
     pub results: Vec<Option<ColumnPlace>>,
     /// The conditions of a validated query: a column, an operator, and the marker of the value.
     pub conditions: Vec<Condition>,
-    /// Reads the columns in the conditions `IF column = ?`; known once the server has prepared the statement.
+    /// The read of the columns that `IF` compares with a `?`; known once the server has prepared the statement.
     pub condition_read: Option<ConditionRead>,
 }
 
@@ -80,7 +80,7 @@ pub struct ConditionRead {
     pub text: String,
     /// The columns of the primary key, which supply the values for the statement's markers.
     pub keys: Vec<ColumnPlace>,
-    /// For each column that is read, the marker of the write that receives the value.
+    /// For each column read, the index of the marker that receives its value in the write.
     pub markers: Vec<usize>,
 }
 
@@ -123,7 +123,8 @@ impl ColumnsSpec {
     /// Plans a spec for the server's tables. `schemas` has the same order as the tables in the spec.
     ///
     /// # Errors
-    /// A column of the spec does not exist, or values of its type cannot be generated.
+    /// A table or a column of the spec does not exist, values of a column's type cannot be generated, or a logged batch
+    /// could have too many rows.
     pub fn plan(&self, schemas: &[TableSchema]) -> Result<Plan, SpecFault> {
         let layouts = self.tables.iter().zip(schemas).map(|(table, schema)| layout(table, schema));
         let layouts: Vec<PartitionLayout> = layouts.collect::<Result<_, _>>()?;
@@ -175,7 +176,7 @@ impl ColumnsSpec {
         Ok(Plan { layouts, operations })
     }
 
-    /// Refuses batches that no server accepts.
+    /// Refuses logged batches with more rows than the protocol allows.
     fn check_rows(&self, layouts: &[PartitionLayout], operations: &[PlannedOperation]) -> Result<(), SpecFault> {
         for operation in operations.iter().filter(|operation| operation.work == OperationWork::Insert) {
             let invalid = |field, reason: String| SpecFault {
@@ -205,7 +206,7 @@ impl ColumnsSpec {
     }
 }
 
-/// A marker or a column of a statement as described by the server.
+/// The name and type of a statement's marker or result column, as described by the server.
 pub type Described = (String, String);
 
 impl Plan {
@@ -213,7 +214,8 @@ impl Plan {
     /// markers and result columns.
     ///
     /// # Errors
-    /// A marker names no column of the table, or the rows cannot be compared.
+    /// A marker does not match a column of the table, a condition after `IF` is not supported, or the rows cannot be
+    /// compared.
     pub fn bind(
         &mut self,
         spec: &ColumnsSpec,

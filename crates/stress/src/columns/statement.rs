@@ -62,7 +62,7 @@ pub fn tokens(text: &str) -> Vec<(usize, &str)> {
 /// The columns after IF that are compared with a `?`, in order.
 ///
 /// # Errors
-/// A `?` is not part of `column = ?`, or a column has two conditions.
+/// A `?` is not part of `column OPERATOR ?`, or a column has two conditions with a `?`.
 pub fn parse_condition_columns(text: &str) -> Result<Vec<String>, String> {
     let tokens = tokens(text);
     let Some(start) = tokens.iter().position(|(_, word)| word.eq_ignore_ascii_case("IF")) else {

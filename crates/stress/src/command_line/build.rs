@@ -22,7 +22,7 @@ use crate::settings::{
     LogSettings, NamedSpec, Order, PopulationSettings, RateSettings, Settings, TokenRangeSettings, UserSettings,
 };
 
-/// More columns than any table has. The limit exists because a list of all column names is created.
+/// Maximum number of columns, more than any table has. The limit exists because a list of all column names is created.
 const COLUMNS_MAX: i64 = 65_535;
 
 /// The beginning of the message about a parameter that no form accepts.
@@ -90,7 +90,7 @@ impl SettingsBuilder {
         refuse_usage(message, self.compat)
     }
 
-    /// The form of a group that the user chose; without parameters, the last of `forms`.
+    /// The form of a group that the parameters match; without parameters, the first form without required options.
     fn select_form(&self, name: &str, label: &str, forms: &[Form], parameters: &[String]) -> Built<Form> {
         let hint = format!("{name} accepts {}", list_options(forms));
         match select_form(parameters, forms.to_vec()) {

@@ -1,10 +1,10 @@
-//! Checks arguments that can be parsed but not run.
+//! Checks whether arguments that can be parsed can also be run.
 
 use crate::distribution::Spec;
 use crate::population::{Population, is_single_partition, seed_multiplier};
 use crate::settings::{Settings, StressCommand};
 
-/// Maximum size of a row that is generated at once, bytes.
+/// Maximum size of a row, bytes: a whole row is generated in memory.
 const ROW_BYTES_MAX: i64 = 1 << 31;
 
 /// Refuses arguments that the tool accepts before it exits with a stack trace, and warns about effects that are silent

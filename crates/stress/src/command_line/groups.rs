@@ -74,7 +74,8 @@ fn basic_options() -> Vec<Opt> {
     ]
 }
 
-/// Merges two lists of options, required options first, as `GroupedOptions.merge` does.
+/// Merges two lists of options as `GroupedOptions.merge` does: the required option `prefix` of `second`, then `first`,
+/// then the remaining options of `second`.
 fn merge_options(first: Vec<Opt>, second: Vec<Opt>, prefix: &str) -> Vec<Opt> {
     let (mut head, tail): (Vec<Opt>, Vec<Opt>) = second.into_iter().partition(|option| option.prefix == prefix);
     head.extend(first);

@@ -80,7 +80,7 @@ impl Opt {
         Self { prefix, description: description.to_owned(), kind, value: None, is_extension: false }
     }
 
-    /// Marks the option as one of Loadstone's: the tool does not have it.
+    /// Marks the option as an extension: the tool does not have it.
     pub(super) fn mark_extension(mut self) -> Self {
         self.is_extension = true;
         self

@@ -5,7 +5,7 @@
 pub(super) enum ValueCheck {
     /// A regular expression, and the function that determines whether a value matches it.
     Pattern(&'static str, fn(&str) -> bool),
-    /// Words separated by bars, in any case. Parentheses around them belong to the quoted expression.
+    /// Words separated by bars; case is ignored. Parentheses around the words belong to the quoted expression.
     Words(&'static str),
     /// A function that checks the value and also completes it.
     Adapt(fn(&str) -> Result<String, String>),

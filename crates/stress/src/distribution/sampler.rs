@@ -4,17 +4,17 @@ use super::Spec;
 use super::erf::inverse_error_function;
 use crate::random::JavaRandom;
 
-/// Size of the table q in the algorithm of Ahrens & Dieter: Σ ln2ʲ/j! for j = 1, 2 …, until the sum reaches 1 in double
-/// precision.
+/// Size of the table q in the algorithm of Ahrens & Dieter: Σ (ln 2)ʲ/j! for j = 1, 2 …, until the sum reaches 1 in
+/// double precision.
 const EXPONENTIAL_QUANTILES: usize = 16;
 
 /// A distribution with its generator. The seed determines all draws.
 ///
-/// Every draw takes constant time and does not allocate memory. `gaussian` uses the polar method (for two values, 1.27
-/// pairs of uniform numbers on average). `exp` uses algorithm SA (Ahrens & Dieter, "Computer methods for sampling from
-/// the exponential and normal distributions", CACM 15 (10), 1972), which needs 2.44 uniform numbers on average and no
-/// logarithm. `extreme` needs one uniform number, a logarithm and a power. `qextreme` adds a binary search among its
-/// quanta.
+/// A draw takes constant time on average, and does not allocate memory. `gaussian` uses the polar method (for two
+/// values, 1.27 pairs of uniform numbers on average). `exp` uses algorithm SA (Ahrens & Dieter, "Computer methods for
+/// sampling from the exponential and normal distributions", CACM 15 (10), 1972), which needs 2.44 uniform numbers on
+/// average and no logarithm. `extreme` needs one uniform number, a logarithm and a power. `qextreme` adds a second
+/// uniform number and a binary search among its quanta.
 #[derive(Clone, Debug)]
 pub struct Distribution {
     law: Law,
@@ -194,7 +194,7 @@ impl Distribution {
         }
     }
 
-    /// Skips values; in constant time for `fixed`, `uniform` and `seq`.
+    /// Skips values, without generating them for `fixed`, `uniform` and `seq`.
     pub fn skip(&mut self, count: u64) {
         match &mut self.law {
             Law::Fixed(_) => {}

@@ -11,7 +11,7 @@ pub const fn next_threads(threads: u32) -> u32 {
     if threads < 16 { threads.saturating_mul(2) } else { threads.saturating_add(threads / 2) }
 }
 
-/// The mean relative gain over the last `count` steps; `None` if there are fewer steps.
+/// The mean of the last `count` relative gains; `None` if `rates` has `count` or fewer rates.
 #[must_use]
 pub fn average_improvement(rates: &[f64], count: usize) -> Option<f64> {
     let steps = rates.get(rates.len().checked_sub(count + 1)?..)?;
@@ -34,8 +34,8 @@ pub fn is_saturated(rates: &[f64]) -> bool {
     rates.len() > STEPS && highest(&rates[..rates.len() - STEPS]) >= PLATEAU * highest(rates)
 }
 
-/// The line about the smallest number of clients with 95 % of the highest throughput. `rates` has a rate for each number
-/// of clients in `threads`. `None` if there are fewer than two steps.
+/// The line about the smallest number of clients with at least 95 % of the highest throughput. `rates` has a rate for
+/// each number of clients in `threads`. `None` if there are fewer than two steps, or if all rates are 0.
 #[must_use]
 pub fn render_saturation(threads: &[u32], rates: &[f64]) -> Option<String> {
     let highest = rates.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1));
@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(render_improvement(4, &[100.0, 137.0]), "Improvement over 4 threadCount: 37%\n");
     }
 
-    /// The tool stops after the first series, and does not stop after the other two.
+    /// The tool ends `auto` after the first of these series of rates, but not after the other two.
     #[test]
     fn noise_neither_ends_nor_prolongs_auto() {
         // One slow step while the throughput still grows.

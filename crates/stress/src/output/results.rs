@@ -155,7 +155,7 @@ mod tests {
         let seconds = 1_000.0;
         let total = Figures {
             operations: (values[0] * seconds) as u64,
-            // The tool prints both the number and the rate; the sample's rate follows from its time.
+            // The tool prints the number and the rate of partitions. In the sample, the rate follows from the number.
             partitions: values[9] as u64,
             rows: (values[2] * seconds) as u64,
             errors: values[10] as u64,

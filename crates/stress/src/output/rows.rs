@@ -128,9 +128,9 @@ pub fn render_header(prefix: &str, compat: Compat) -> String {
     format!("{prefix}{:<width$}{}\n", METRICS[0], cells.join(","), width = name_width(compat))
 }
 
-/// The rows of an interval. If there are several kinds of operations, there is one row for each kind that occurred,
-/// followed by the total. The result is empty if the interval has no operations. `uncertainty` is the relative standard
-/// error so far.
+/// The rows of an interval. If several kinds of operations occurred, there is one row for each of these kinds, followed
+/// by the total; otherwise, there is only the total. The result is empty if the interval has no operations.
+/// `uncertainty` is the relative standard error so far.
 #[must_use]
 pub fn render_interval(
     kinds: &[Interval],

@@ -38,7 +38,7 @@ mod tests {
     use super::super::rows::samples::{THROTTLED, cells};
     use super::*;
 
-    /// The sample's rates and latencies are rounded, so its column of errors is reproduced only to three digits.
+    /// The sample's rates and latencies are rounded, so its standard errors are reproduced only within 0.0002.
     #[test]
     fn column_of_a_real_run_is_reproduced() {
         let mut uncertainty = Uncertainty::default();

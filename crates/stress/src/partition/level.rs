@@ -3,10 +3,12 @@
 use crate::settings::Order;
 use crate::value::ValueGenerator;
 
-/// A level with more values does not store them. The values are generated when they are needed, and duplicates are not
-/// dropped. A duplicate only writes the same row again.
+/// A level with more values than this stores them only if they must be sorted or shuffled, or if no row may be written
+/// twice. Otherwise, the values are generated when they are needed, and duplicates are not dropped. A duplicate only
+/// writes the same row again.
 const KEPT_MAX: u64 = 4_096;
-/// A level with more values is refused if the values must be sorted or shuffled, or if no row may be written twice.
+/// A level with more values than this is refused if the values must be sorted or shuffled, or if no row may be written
+/// twice.
 const HELD_MAX: u64 = 1_000_000;
 
 /// The values of one clustering column.

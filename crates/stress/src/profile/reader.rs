@@ -23,7 +23,7 @@ const KEYS: [&str; 10] = [
 #[derive(Default)]
 pub struct Reader {
     pub mistakes: Vec<Mistake>,
-    /// The lines of the parts that only the server can check.
+    /// The lines of the profile's parts, for errors that only the server finds.
     pub lines: BTreeMap<String, usize>,
 }
 
@@ -264,7 +264,7 @@ fn remove_blanks(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
-/// Whether a name differs from a key only in case, in hyphens, or in up to two adjacent letters.
+/// Whether a name differs from a key in at most two adjacent letters, apart from case, hyphens, `_` and spaces.
 fn is_near(key: &str, name: &str) -> bool {
     let plain = |text: &str| text.to_lowercase().replace(['-', '_', ' '], "");
     let (key, name) = (plain(key), plain(name));

@@ -6,7 +6,7 @@ pub(crate) const DEFAULT_CIPHERS: &str = "TLS_RSA_WITH_AES_128_CBC_SHA,TLS_RSA_W
 /// The settings of `-mode`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModeSettings {
-    /// `simplenative`: the tool's second client, which has no pool. Here, both are the same client.
+    /// `simplenative`: the tool's second client, which has no pool. Here, it is the same client as `native`.
     pub simple_native: bool,
     /// Whether statements are prepared.
     pub prepared: bool,
@@ -108,7 +108,7 @@ pub struct TransportSettings {
 }
 
 impl TransportSettings {
-    /// Whether the user specified cipher suites.
+    /// Whether the user specified cipher suites other than the tool's defaults.
     pub(crate) fn has_ciphers(&self) -> bool {
         self.ciphers.as_deref().is_some_and(|ciphers| ciphers != DEFAULT_CIPHERS)
     }

@@ -111,7 +111,7 @@ pub(in crate::command_line) fn schema_forms() -> Vec<Form> {
     ])]
 }
 
-/// The full name of a replication class in Cassandra or `ScyllaDB`.
+/// The full name of a replication class that Apache's tool knows.
 fn complete_replication(name: &str) -> Result<String, String> {
     const CLASSES: [&str; 6] = [
         "SimpleStrategy",
@@ -144,7 +144,7 @@ fn check_compaction(name: &str) -> Result<String, String> {
     if CLASSES.contains(&class) { Ok(name.to_owned()) } else { Err(format!("Invalid compaction strategy: {name}")) }
 }
 
-/// The forms of `-node`. The list of nodes has no name and is therefore last.
+/// The forms of `-node`. The list of nodes has no name, and is therefore matched last.
 pub(in crate::command_line) fn node_forms() -> Vec<Form> {
     vec![Form::new(vec![
         optional_option("datacenter=", ANY, None, "Datacenter used for DCAwareRoundRobinLoadPolicy"),

@@ -13,7 +13,10 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Properties;
 
-/** The methods that the engine calls. They do not throw: the engine receives a status and requests the message. */
+/**
+ * The methods that the engine calls. Operations do not throw: the engine receives a status and requests the message. If
+ * another method throws an exception, the engine passes it to {@link #describe}.
+ */
 final class Host {
   private Host() {}
 

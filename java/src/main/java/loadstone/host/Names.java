@@ -11,7 +11,7 @@ final class Names {
   private static final int SLOTS = 256;
   private static final VarHandle LONG = MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.nativeOrder());
 
-  // The last name in each place: the string, its length, and its last eight bytes.
+  // The last name in each place: the string, its length, and the eight bytes of the request that end with it.
   private final String[] last = new String[SLOTS];
   private final int[] lengths = new int[SLOTS];
   private final long[] ends = new long[SLOTS];

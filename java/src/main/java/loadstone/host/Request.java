@@ -27,7 +27,7 @@ final class Request {
     return count;
   }
 
-  /** Whether a read or a scan requests all fields. It then contains no names. */
+  /** Whether a read or a scan requests all fields. The request then contains no names. */
   boolean allFields() {
     return at == bytes.length;
   }
