@@ -8,7 +8,7 @@
 # make soak    the tests that take minutes to hours
 # make docs    the generated files in docs/
 # make site    the docs site in site/
-# make clean   removes what make made, not results/
+# make clean   removes the files that make created, but not results/
 #
 # One test: .venv/bin/pytest tests/unit/test_units.py -k decimals
 
@@ -21,21 +21,21 @@ MAKEFLAGS += --no-builtin-rules
 PYTHON ?= python3
 VENV := .venv/bin
 
-# The RocksDB builds that are fetched: the engine's default, and the one of YCSB 0.17.0's own binding. 10.10.1 is the
-# last line with a jar that is not for every system at once (11.0.4 to 11.8.1 have none). That jar, though named linux64,
-# carries the library of every Linux architecture; 5.11.3 has none for aarch64.
+# The RocksDB versions to fetch: the engine's default, and the version that YCSB 0.17.0's binding uses. 10.10.1 belongs
+# to the last release line with a jar for Linux alone (11.0.4 to 11.8.1 have no such jar). This jar, although named
+# linux64, contains the libraries for all Linux architectures; the jar of 5.11.3 contains no library for aarch64.
 ROCKSDB_VERSIONS ?= 10.10.1 $(if $(filter x86_64,$(shell uname -m)),5.11.3)
 # The engine searches the same repository.
 MAVEN_REPOSITORY := $(or $(LOADSTONE_MAVEN),$(HOME)/.m2/repository)
 ROCKSDB := $(MAVEN_REPOSITORY)/org/rocksdb/rocksdbjni
 ROCKSDB_JARS := $(foreach version,$(ROCKSDB_VERSIONS),$(ROCKSDB)/$(version)/rocksdbjni-$(version)-linux64.jar)
 
-# rustup installs cargo here; a shell that has not read its profile since does not find it.
+# rustup installs cargo in this directory, which is not in the PATH of a shell that started before the installation.
 ifeq ($(shell command -v cargo),)
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 endif
 
-# CI makes a new clone each time, so cargo's build outlives the clone. Incremental builds never pay off there.
+# CI makes a new clone each time, so the build directory is outside the clone. Incremental builds never pay off in CI.
 ifeq ($(CI),true)
 export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/loadstone/target
 export CARGO_INCREMENTAL := 0
@@ -43,7 +43,7 @@ LOCKED := --locked
 endif
 ENGINE := $(or $(CARGO_TARGET_DIR),target)/release/loadstone-engine
 
-# Embedded in the engine, which starts a JVM only for stores that need one.
+# The JVM host is embedded in the engine, which starts a JVM only for stores that need a JVM.
 HOST := java/target/loadstone-host.jar
 PACKAGE = mvn --quiet --batch-mode --file java -Dmaven.repo.local=$(MAVEN_REPOSITORY) package
 
@@ -59,7 +59,7 @@ all: engine rocksdb
 prerequisites:
 	@PYTHON=$(PYTHON) bash scripts/prerequisites.sh
 
-# Cargo checks for changes under crates/, so it is always run; pip is not, as that takes seconds.
+# Cargo always runs, because it checks for changes in crates/ itself. pip takes seconds, and runs only if necessary.
 build: prerequisites $(HOST)
 	@echo "Building the engine: about 3 minutes on 2 idle processors, or seconds after a small change"
 	cargo build --release --package loadstone-engine $(LOCKED)
@@ -69,7 +69,7 @@ $(HOST): java/pom.xml $(shell find java/src -name '*.java') | prerequisites
 	$(PACKAGE) --offline >/dev/null 2>&1 || $(PACKAGE)
 	touch $@
 
-# setup.py uses the named engine instead of building one.
+# setup.py uses the engine that LOADSTONE_ENGINE names, instead of building an engine.
 PIP_INSTALL = LOADSTONE_ENGINE=$(abspath $(ENGINE)) $(VENV)/pip install --quiet --disable-pip-version-check
 
 $(VENV)/.installed: pyproject.toml setup.py python/loadstone/__init__.py | build
@@ -135,7 +135,8 @@ bench: all
 # The tests with the marker `soak`; a hundred times the fuzzing of `make test` (proptest keeps failures under
 # proptest-regressions/); fifty crashes of each kind; outages of up to 30 s with up to 2,000 clients; fifty pauses of a
 # Cassandra and five kills of a Redis and a PostgreSQL whose writes are all accounted for; the judge's simulations in full;
-# forty experiments of known truth; ten thousand damaged files to import; and ten thousand clients on real servers.
+# forty experiments whose true result is known; ten thousand damaged files to import; and ten thousand clients on real
+# servers.
 soak: all $(DEVELOPER)
 	$(VENV)/pytest -n 3 -m soak
 	LOADSTONE_CRASHES=50 $(VENV)/pytest tests/lab/test_lab_crash.py
@@ -160,7 +161,7 @@ $(VENV)/.site: $(VENV)/.installed
 	$(PIP_INSTALL) --editable '.[site]'
 	touch $@
 
-# Reports that an owner adds below docs/reports/ are part of it. The variable silences an advertisement.
+# The site includes reports that maintainers add to docs/reports/. The variable silences an advertisement.
 site: $(VENV)/.site
 	NO_MKDOCS_2_WARNING=1 $(VENV)/mkdocs build --quiet
 	@echo site/index.html

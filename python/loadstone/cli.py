@@ -47,7 +47,7 @@ MODULES = {"import": "import_results"}
 
 
 def main() -> int:
-    """Runs the command in `sys.argv` and returns the exit status: 0, 1 for a failed run, 2 for bad usage."""
+    """Runs the command in `sys.argv` and returns its exit status, such as 0, 1 for a failure and 2 for bad usage."""
     # Commands in an experiment can use `loadstone` even if its virtual environment is not activated.
     installed = (os.path.dirname(os.path.abspath(path)) for path in (sys.argv[0], sys.executable) if os.sep in path)
     os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), *installed])
