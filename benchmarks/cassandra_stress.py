@@ -192,7 +192,6 @@ def main() -> int:
     """Compares the commands, the profiles or the start."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=["commands", "profiles", "start"])
-    parser.add_argument("--home", help="a cassandra-stress 4.0-alpha2; default: download it")
     parser.add_argument("--only", default="", help="run only the comparisons whose names match this")
     parser.add_argument("--warmup", type=float, default=60, help="seconds before the tool's first turn")
     parser.add_argument("--seconds", type=float, default=8.5, help="seconds of a turn")
@@ -202,7 +201,7 @@ def main() -> int:
         port = running.store_properties()["port"]
         where = ["-node", "127.0.0.1", "-port", f"native={port}", "-log", "no-settings"]
         engine = [ENGINE, "cassandra-stress"]
-        tools = {"loadstone": engine, "tool": find_stress(options.home, Path(work))}
+        tools = {"loadstone": engine, "tool": find_stress(Path(work))}
         print(f"cassandra {running.server_version()}; {shlex.join(tools['tool'][:4])}", flush=True)
         full = ["-pop", f"seq=1..{POPULATION}"]
         if options.what != "profiles":

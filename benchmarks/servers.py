@@ -22,10 +22,11 @@ from measure import ENGINE, ROOT, Used, ratio_of, run, verdict
 from loadstone.systems.base.files.debian import library_path, unpack_packages
 from loadstone.systems.base.files.maven import class_path
 from loadstone.systems.base.running_system import RunningSystem
-from loadstone.systems.cassandra.node import module_options
 from loadstone.systems.hbase import jars, system
 
-STRESS = "org.apache.cassandra:apache-cassandra:4.0-alpha2:tar.gz:bin"
+sys.path.insert(0, str(ROOT / "tests/support"))
+from stress_support import tool_command
+
 WORKLOAD = ["-P", str(ROOT / "workloads" / "workloada")]
 
 
@@ -74,25 +75,14 @@ def marginal_us(short: tuple[float, float], long: tuple[float, float], more: int
     return (long[0] - short[0]) / more * 1e6
 
 
-def find_stress(home: str | None, work: Path) -> list[str]:
-    """The command of cassandra-stress, downloaded unless a home is named."""
-    if home is None:
-        run(["mvn", "-B", "-q", "dependency:copy", f"-Dartifact={STRESS}", f"-DoutputDirectory={work}"])
-        (tarball,) = work.glob("apache-cassandra-*.tar.gz")
-        run(["tar", "xzf", str(tarball), "-C", str(work)])
-        tarball.unlink()
-        home = str(next(work.glob("apache-cassandra-*")))
-    java = ["java", "-server", "-Xmx512m", "-XX:+UseParallelGC", *module_options()]
-    java += [f"-Dcassandra.storagedir={work}/stress", "-Dlogback.configurationFile=logback-tools.xml"]
-    # The tool reads defaults from a cassandra.yaml.
-    java += [f"-Dcassandra.config=file://{home}/conf/cassandra.yaml"]
-    jars = f"{home}/conf:{home}/tools/lib/stress.jar:{home}/lib/*"
-    return [*java, "-cp", jars, "org.apache.cassandra.stress.Stress"]
+def find_stress(work: Path) -> list[str]:
+    """The command of cassandra-stress, with a heap and a garbage collector for measurements."""
+    return tool_command("4.0-alpha2", work, "-server", "-Xmx512m", "-XX:+UseParallelGC")
 
 
 def compare_with_cassandra_stress(work: Path, few: int, many: int, rate: int) -> None:
     """(e) Client CPU per operation of writes at CL ONE, 20 clients, one node: at one rate, and as fast as possible."""
-    tool = find_stress(None, work)
+    tool = find_stress(work)
     with up("cassandra") as running:
         port = running.store_properties()["port"]
         running.recreate_table("usertable", {"fieldcount": "5"})

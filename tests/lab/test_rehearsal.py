@@ -225,3 +225,13 @@ def test_command_of_an_older_tool_states_its_error(tmp_path: Path) -> None:
     text += "workload: {cassandra-stress: {command: write cl=MANY, population: 10}}\n"
     done = loadstone(tmp_path, "run", experiment(tmp_path, text), "--dry-run", code=1)
     assert done.stderr.startswith("error: Invalid value MANY; must match pattern ONE|QUORUM")
+
+
+def test_all_mistakes_of_a_profile_are_reported(tmp_path: Path) -> None:
+    profile = tmp_path / "wrong.yaml"
+    profile.write_text("keyspace: a\ntable: b\ncolumnspec:\n- {name: c, size: fixed(x)}\nquerys: {}\n")
+    text = "systems: {c: {store: cassandra, attach: {hosts: [127.0.0.1]}}}\nmeasure: {operations: 9}\n"
+    text += f"workload: {{cassandra-stress: {{command: 'user profile={profile} ops(insert=1)', population: 10}}}}\n"
+    done = loadstone(tmp_path, "run", experiment(tmp_path, text), "--dry-run", code=1)
+    for line in (4, 5):
+        assert done.stderr.count(f"error: {profile}:{line}: ") == 1

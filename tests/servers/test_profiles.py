@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from lab_support import experiment, loadstone, single_folder, trials
+from stress_support import tool_command
 from systems_support import up
 from test_cassandra_stress import Target, result
 
@@ -27,13 +28,13 @@ def target(program: Path) -> Iterator[Target]:
 
 
 PROFILES = Path(__file__).parents[1] / "fixtures" / "cassandra-stress"
-# Of a partition with three clustering columns, cassandra-stress writes only the first rows.
+# Of a partition with three clustering columns, as in `levels`, cassandra-stress writes only the first rows.
 SHAPES = ["simple", "levels", "lists", "statics", "series", "types", "composite", "condition"]
 
 
-def rows_of(target: Target, keyspace: str) -> set[str]:
+def rows_of(target: Target, keyspace: str, table: str = "t") -> set[str]:
     """The rows of a profile's table, as the server's JSON."""
-    return {str(row["[json]"]) for row in target.query(f"SELECT JSON * FROM {keyspace}.t")}
+    return {str(row["[json]"]) for row in target.query(f"SELECT JSON * FROM {keyspace}.{table}")}
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -64,6 +65,48 @@ def test_rows_of_the_tool_are_valid(target: Target, shape: str) -> None:
     text = json.dumps({**spec, "wait_for_start": False}) + "\n"
     done = subprocess.run([target.program, "trial"], input=text, capture_output=True, text=True, timeout=120)
     assert ("is missing" in done.stdout) == (shape == "levels")
+
+
+# The versions of the tool whose data differ. Version 3.11 validates over Thrift, which servers from 4.0 on lack.
+VERSIONS = {"3.11": "3.11.5", "4": "4.0-alpha2"}
+# The shapes whose tables version 4.0 can validate.
+VALID = ("simple", "lists", "condition")
+
+
+def run_tool(target: Target, tool: list[str], line: str) -> str:
+    """The output of the tool, which reports failed operations and continues."""
+    address = ["-node", target.up.properties["hosts"], "-port", f"native={target.up.properties['port']}"]
+    command = [*tool, *line.split(), "-errors", "ignore", *address]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL)
+    return done.stdout + done.stderr
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("compat", VERSIONS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_both_programs_write_equal_tables(target: Target, tmp_path: Path, shape: str, compat: str) -> None:
+    tool = tool_command(VERSIONS[compat], tmp_path, "-Xmx512m", "-XX:+UseSerialGC")
+    lines = {}
+    for writer in ("tool", "loadstone"):
+        keyspace = f"{writer}_{shape}"
+        target.query(f"DROP KEYSPACE IF EXISTS {keyspace}")
+        profile = tmp_path / f"{writer}.yaml"
+        text = (PROFILES / f"{shape}.yaml").read_text().replace(f"p_{shape}", keyspace)
+        # Version 4.0 added conditions.
+        profile.write_text(text if compat == "4" else text.replace("  condition: IF body = NULL\n", ""))
+        lines[writer] = f"user profile={profile} ops(insert=1) n=20 no-warmup -pop seq=1..20 -rate threads=2"
+    assert "\nEND\n" in run_tool(target, tool, lines["tool"])
+    target.run(lines["loadstone"], "-compat", compat)
+    tables = {writer: rows_of(target, f"{writer}_{shape}") for writer in lines}
+    assert tables["tool"]
+    assert tables["tool"] <= tables["loadstone"]
+    assert shape == "levels" or tables["tool"] == tables["loadstone"]
+    # Loadstone refuses to validate lists that grow.
+    done = target.run(lines["tool"].replace("insert", "validate"), "-compat", compat, code=shape == "lists")
+    assert shape == "lists" or result(done.stdout, "total errors") == 0
+    operation = "validate" if compat == "4" and shape in VALID else "q"
+    done = run_tool(target, tool, lines["loadstone"].replace("insert", operation))
+    assert (result(done, "total partitions"), result(done, "total errors")) == (20, 0)
 
 
 VALIDATED = """
@@ -102,6 +145,62 @@ def test_rows_with_clustering_columns_are_validated(target: Target, tmp_path: Pa
     done = target.run(f"user profile={profile} n=30 no-warmup ops(partition=1) -pop seq=1..30 -rate threads=1", code=1)
     assert "has a different value for v" in done.stderr
     assert "Data returned was not validated" in done.stdout
+
+
+PLACES = """
+keyspace: combined
+keyspace_definition: |
+  CREATE KEYSPACE combined WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}
+table: t
+extra_definitions:
+  - CREATE TYPE place (street text, floor int)
+  - CREATE TABLE t (id bigint, a int, home frozen<place>, office place, marks map<text, int>, PRIMARY KEY (id, a))
+  - CREATE INDEX marked ON t (keys(marks))
+columnspec:
+  - {name: a, cluster: fixed(8)}
+  - {name: marks, size: fixed(2)}
+insert: {partitions: fixed(2), select: fixed(4)/8, batchtype: UNLOGGED}
+queries:
+  places: {cql: SELECT * FROM t WHERE id = ?, fields: samerow}
+"""
+PEOPLE = """
+specname: people
+keyspace: combined
+table: people
+table_definition: CREATE TABLE people (id bigint PRIMARY KEY, home frozen<place>, v text, w int)
+insert: {row-population: fixed(1)/3}
+queries:
+  person: {cql: SELECT * FROM people WHERE id = ?, fields: samerow, validate: true}
+token_range_queries: {pages: {columns: v, page_size: 50}}
+"""
+
+
+def test_operations_of_several_profiles_run(target: Target, tmp_path: Path) -> None:
+    places, people = tmp_path / "places.yaml", tmp_path / "people.yaml"
+    places.write_text(PLACES)
+    people.write_text(PEOPLE)
+    user = f"user profile={places},{people} n=40 no-warmup -pop seq=1..40 -rate threads=2"
+    for operation in ("insert", "people.insert"):
+        done = target.run(user.replace(" n=40", f" ops({operation}=1) n=40"))
+        assert result(done.stdout, "total partitions") == 40
+    rows = [json.loads(row) for row in rows_of(target, "combined")]
+    # Half of the rows of each partition, but at least one.
+    assert len({row["id"] for row in rows}) == 40 < len(rows) < 40 * 8
+    assert all(row["home"]["street"] and row["office"]["floor"] and len(row["marks"]) == 2 for row in rows)
+    rows = [json.loads(row) for row in rows_of(target, "combined", "people")]
+    assert len(rows) == 40
+    assert all(row["home"] and row["v"] is row["w"] is None for row in rows)
+    explained = target.run(user.replace(" n=40", " ops(insert=3,people.insert=1) n=40"), "--explain").stdout
+    assert "  insert 75 %: writes a random part of the rows (4 of 8) of 2 partitions; " in explained
+    assert "  people.insert 25 %: writes all rows of 1 partition; " in explained
+    done = target.run(user.replace(" n=40", " ops(places=1,people.person=2,people.pages=1) clustering=fixed(3) n=300"))
+    assert result(done.stdout, "total errors") == 0
+    counts = re.search(r"^Total errors .*\[(.*)\]", done.stdout, re.MULTILINE)
+    assert counts
+    assert [part.partition(":")[0] for part in counts[1].split(", ")] == ["people.pages", "people.person", "places"]
+    people.write_text(PEOPLE.replace("specname: people", "specname: combined.t"))
+    done = target.run(user.replace(" n=40", " ops(insert=1) n=40"), code=1)
+    assert f"{people}:2: two profiles are named combined.t" in done.stderr
 
 
 CONDITIONAL = """

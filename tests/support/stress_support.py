@@ -1,4 +1,4 @@
-"""Command lines of cassandra-stress on a scripted server."""
+"""Command lines of cassandra-stress on a scripted server; and the original tool."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from loadstone.systems.base.files.cache import cache_root, fill_entry
+from loadstone.systems.cassandra.node import module_options
 from scripted_cassandra import Answer, Execution, FakeCassandra
 
 
@@ -96,3 +98,22 @@ def count_retries(outcome: Outcome) -> int:
     """The number of failed attempts that were retried, from the note on standard error."""
     match = re.search(r"(\d+) failed attempts? (?:was|were) retried", outcome.stderr)
     return int(match[1]) if match else 0
+
+
+def tool_command(version: str, work: Path, *options: str) -> list[str]:
+    """The command of the original cassandra-stress, which is downloaded once. It writes its files below `work`."""
+
+    def fill(draft: Path) -> None:
+        artifact = f"org.apache.cassandra:apache-cassandra:{version}:tar.gz:bin"
+        copy = ["mvn", "-B", "-q", "dependency:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={draft}"]
+        subprocess.run(copy, check=True)
+        (tarball,) = draft.glob("*.tar.gz")
+        subprocess.run(["tar", "xzf", tarball, "-C", draft, "--strip-components=1"], check=True)
+        tarball.unlink()
+
+    home = fill_entry(cache_root() / "maven" / f"apache-cassandra-{version}", fill)
+    java = ["java", *options, *module_options(), f"-Dcassandra.storagedir={work}/stress"]
+    # The tool reads defaults from a cassandra.yaml.
+    java += ["-Dlogback.configurationFile=logback-tools.xml", f"-Dcassandra.config=file://{home}/conf/cassandra.yaml"]
+    jars = f"{home}/conf:{home}/tools/lib/stress.jar:{home}/lib/*"
+    return [*java, "-cp", jars, "org.apache.cassandra.stress.Stress"]

@@ -88,11 +88,12 @@ pub fn columns_spec(
     user: &UserSettings,
 ) -> Result<ColumnsSpec, EngineError> {
     let mut tables: Vec<TableSpec> = Vec::new();
-    for profile in profiles {
+    for (at, profile) in profiles.iter().enumerate() {
         let mut table = profile.table.clone();
         if tables.iter().any(|other| other.name == table.name) {
-            return Err(EngineError::usage(format!("two profiles are named {}", table.name))
-                .hint("give each profile a different specname:"));
+            let error = EngineError::usage(format!("two profiles are named {}", table.name))
+                .hint("give each profile a different specname:");
+            return Err(add_place(settings, at, profile.line_of("specname"), error));
         }
         // The command line takes precedence over the profile.
         let insert = &settings.insert;

@@ -184,19 +184,15 @@ impl PartitionGenerator {
 
     /// The number of rows that the tool writes, which are the first rows of the open partition.
     ///
-    /// If a table has several clustering columns, the tool may end a partition early. When it has used all values of a
-    /// column, it compares only the position in the preceding column with the last position, which is calculated from
-    /// averages.
+    /// If a table has three or more clustering columns, the tool may end a partition early. When it has used all values
+    /// of a column, it compares only the position in the preceding column with the last position, which is calculated
+    /// from averages.
     ///
     /// Source: `PartitionIterator.MultiRowIterator.advance` and `compareToLastRow`.
     pub fn tool_rows(&self) -> u64 {
         let leaf = self.levels.len().wrapping_sub(1);
         let counts: Vec<i64> = self.levels.iter().map(|level| level.count as i64).collect();
         let mut at = vec![0; counts.len()];
-        let is_after_end = |at: &[i64]| {
-            let mut levels = at.iter().zip(&counts).zip(&self.tool_ends);
-            levels.find(|((at, count), end)| *at != *end && *count - *at != 1).is_some_and(|((at, _), end)| at > end)
-        };
         let (mut depth, mut rows) = (0, 0);
         while let Some(count) = counts.get(depth) {
             if at[depth] >= *count {
@@ -208,7 +204,7 @@ impl PartitionGenerator {
                 if at[depth] > self.tool_ends[depth] {
                     break;
                 }
-            } else if is_after_end(&at[..=depth]) {
+            } else if at[..=depth] > self.tool_ends[..=depth] {
                 break;
             } else if depth < leaf {
                 depth += 1;
@@ -374,6 +370,12 @@ mod tests {
                 130,
                 28,
             ),
+            (
+                "three|id bigint|a int cluster=uniform(1..4);b text cluster=uniform(1..5);c int cluster=uniform(1..4)||",
+                378,
+                88,
+            ),
+            ("two|id bigint|a int cluster=uniform(1..4);b text cluster=fixed(3)||", 165, 165),
             ("series|id int|a int cluster=fixed(20)||", 400, 400),
         ] {
             let (_, layout) = layout(text);

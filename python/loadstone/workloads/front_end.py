@@ -38,6 +38,9 @@ def spec_of(command: str, arguments: Sequence[str], stdin: str = "") -> list[Spe
             raise EngineError(
                 message, (*hints, f"`loadstone {command} help` describes the options")[0], done.returncode
             )
+        # The exception has the last error. A profile may have several.
+        errors = [at for at, line in enumerate(log) if line.startswith("error: ")]
+        print("".join(f"{line}\n" for line in log[: max(errors, default=0)]), end="", file=sys.stderr)
         raise engine_error(done.returncode, log)
     for line in done.stderr.splitlines():
         report_warning(line)

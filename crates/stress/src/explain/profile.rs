@@ -86,7 +86,10 @@ fn describe_operation(operation: &OperationSpec, table: &TableSpec, visits: u32)
     match &operation.work {
         OperationWork::Insert => {
             let insert = &table.insert;
-            let partitions = insert.partitions.as_ref().map_or_else(|| "1".to_owned(), describe);
+            let partitions = match &insert.partitions {
+                None | Some(Spec::Fixed { value: 1 }) => "1 partition".to_owned(),
+                Some(spec) => format!("{} partitions", describe(spec)),
+            };
             let share = insert.select.as_ref().map_or_else(
                 || "all rows".to_owned(),
                 |ratio| format!("a random part of the rows ({} of {})", describe(&ratio.distribution), ratio.divisor),
@@ -98,7 +101,7 @@ fn describe_operation(operation: &OperationSpec, table: &TableSpec, visits: u32)
                 BatchType::Counter => "a counter batch",
             };
             let condition = insert.condition.as_ref().map_or_else(String::new, |text| format!(", {text}"));
-            format!("writes {share} of {partitions} partitions{condition}; several rows are sent as {batch}")
+            format!("writes {share} of {partitions}{condition}; several rows are sent as {batch}")
         }
         OperationWork::Validate => "reads a partition and compares it with the rows written".to_owned(),
         OperationWork::Query { cql, fields, validates } => {
