@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import signal
 import struct
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -18,6 +19,7 @@ import pytest
 from loadstone.engine.events import Summary
 from loadstone.engine.histogram import decode_histogram
 from loadstone.engine.trial import Spec, Trial, follow_trials
+from loadstone.systems.redis.system import allow_connections
 from scripted_cassandra import (
     BLOB,
     INVALID,
@@ -452,24 +454,39 @@ def test_a_refused_statement_ends_the_run(stress: Stress, verb: str) -> None:
 MEMORY_MAX, CLIENT_MEMORY_MAX = 150_000_000, 10_000
 
 
-def write_spec(program: Path, server: FakeCassandra, clients: int, operations: int) -> Spec:
+def write_spec(program: Path, server: FakeCassandra, clients: int, operations: int, pace: str = "") -> Spec:
     """The spec of a trial that writes."""
-    line = ["cassandra-stress", "write", f"n={operations}", "no-warmup", "-rate", f"threads={clients}"]
+    line = ["cassandra-stress", "write", f"n={operations}", "no-warmup", "-rate", f"threads={clients}", *pace.split()]
     options = ["-node", "127.0.0.1", "-port", f"native={server.port}", "-errors", "ignore", "retries=0", "--print-spec"]
     printed = subprocess.run([str(program), *line, *options], check=True, capture_output=True, text=True).stdout
     return {**json.loads(printed.splitlines()[-1]), "wait_for_start": False}
 
 
-@pytest.mark.parametrize("engines", [1, 4])
-def test_ten_thousand_clients_are_counted_exactly(program: Path, engines: int) -> None:
-    """The clients share a few connections. One engine performs all operations, or four engines perform a share each."""
+@pytest.fixture
+def raise_file_limit() -> Iterator[None]:
+    """Allows the scripted server of a test to accept 10,000 connections."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    allow_connections(10_100)
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (before[0], resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+
+
+@pytest.mark.usefixtures("raise_file_limit")
+@pytest.mark.parametrize(
+    ("engines", "connections", "pace"), [(1, "shared", ""), (4, "shared", ""), (1, "client", "fixed=2000/s")]
+)
+def test_ten_thousand_clients_are_counted_exactly(program: Path, engines: int, connections: str, pace: str) -> None:
+    """The clients share a few connections, or each has one. One engine performs all operations, or four engines perform
+    a share each."""
     with FakeCassandra(fail_every(1000, error(INVALID))) as server:
-        spec = write_spec(program, server, 10_000, 12_000)
+        spec = write_spec(program, server, 10_000, 12_000, pace)
+        spec["store"]["properties"] |= {"cassandra.connections": connections, "cassandra.connecttimeoutmillis": "60000"}
         specs = [{**spec, "segment": {"k": k, "n": engines}} for k in range(engines)]
         with ExitStack() as stack:
             trials = [stack.enter_context(Trial(share)) for share in specs]
             summaries = [event for _, event in follow_trials(*trials) if isinstance(event, Summary)]
     assert len(summaries) == engines
+    assert (len(server.startups) >= 10_000) == (connections == "client")
     assert server.kinds == {"WRITE": 12_000}
     assert sum(summary.operations for summary in summaries) == 12_000
     # Execution 0 and every thousandth after it.

@@ -14,13 +14,15 @@ from typing import Any
 
 import pytest
 
-from loadstone.engine.events import CENSORED, Earlier, Interval, Note, Ready, Summary
-from loadstone.engine.histogram import Histogram, decode_histogram
+from loadstone.engine.events import Interval, Note, Ready, Summary
+from loadstone.engine.histogram import decode_histogram
 from loadstone.engine.trial import Trial, follow_trials
 from trial_support import (
     STORES,
     Running,
     Start,
+    add_histograms,
+    check_sums,
     counts,
     events,
     rate,
@@ -287,9 +289,7 @@ def test_intervals_add_up_to_the_summary(
     summary = single_summary(events)
     intervals = [event for event in events if isinstance(event, Interval)]
     assert len(intervals) > 2
-    parts: list[Interval | Earlier] = [*intervals, *(part for interval in intervals for part in interval.earlier)]
-    assert sum(part.good + part.late for part in parts) == summary.succeeded
-    assert sum(part.failed for part in parts) == summary.failures
+    parts = check_sums(summary, intervals)
     # Operations that ended after the window are in no interval's completions. At a rate, at most the operations due in
     # the interval count; the excess consists of warm-up operations that ended in the interval.
     beyond = sum(part.completed for part in parts) - summary.completed
@@ -299,7 +299,6 @@ def test_intervals_add_up_to_the_summary(
     assert summary.completed <= ended <= summary.operations + summary.warmup_operations
     if summary.due is not None:
         assert sum(interval.due or 0 for interval in intervals) == summary.due
-    assert add_histograms(intervals) == add_histograms([summary])
     # The borders of intervals are computed, so intervals follow each other without gaps.
     assert [interval.k for interval in intervals] == list(range(len(intervals)))
     assert [interval.start_ns for interval in intervals] == [k * 100_000_000 for k in range(len(intervals))]
@@ -316,22 +315,6 @@ def test_intervals_add_up_to_summary_after_idle_end(start: Start) -> None:
     assert add_histograms([event for event in events if isinstance(event, Interval)]) == add_histograms(
         [single_summary(events)]
     )
-
-
-def add_histograms(events: list[Interval] | list[Summary]) -> dict[tuple[str, str, str], Histogram]:
-    """All histograms of intervals or summaries, without censored operations, by operation, status and latency."""
-    parts: list[Interval | Earlier | Summary] = []
-    for event in events:
-        parts += [event, *(event.earlier if isinstance(event, Interval) else ())]
-    sums: dict[tuple[str, str, str], Histogram] = {}
-    for outcome in (outcome for part in parts for outcome in part.outcomes if outcome.status != CENSORED):
-        texts = {"service": outcome.service, "response": outcome.response, "lower": outcome.response_lower}
-        for name, text in texts.items():
-            if text is not None:
-                sums.setdefault((outcome.operation, outcome.status, name), Histogram()).add_histogram(
-                    decode_histogram(text)
-                )
-    return sums
 
 
 def test_window_has_the_requested_length(start: Start) -> None:

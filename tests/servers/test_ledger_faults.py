@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from conftest import CommandResult, Engine
+from conftest import Engine
 from hadoop_support import hbase_ports, hdfs_ports
 from ledger_support import PATIENT, Proof, await_start, proof
+from loadstone.engine.events import Interval
+from loadstone.fleet.local import Local
+from loadstone.fleet.merge import Merger
+from loadstone.fleet.segments import split_spec
 from loadstone.runner.settling import await_replication
 from loadstone.systems.base.running_system import RunningSystem
 from loadstone.systems.cassandra.system import Cassandra
 from test_systems_cassandra import free_ports
+from trial_support import check_sums, counts, single_summary, summary_of
 
 PAUSES = int(os.environ.get("LOADSTONE_PAUSES", "1"))
 KILLS = int(os.environ.get("LOADSTONE_KILLS", "1"))
@@ -24,6 +32,8 @@ TABLE = {"keyspace": "ycsb", "replication_factor": "3"}
 PAUSE_SECONDS = 4.0
 # The goals for one engine: the number of clients, and the peak memory, B.
 CLIENTS, MEMORY_MAX = 10_000, 150_000_000
+# The duration of their run, the time until the kill of a node, and the time until its restart begins.
+RUN_S, HEALTHY_S, DOWN_S = 60, 9, 10
 
 
 @pytest.mark.soak
@@ -110,44 +120,82 @@ def test_killed_cassandra_node_loses_what_is_allowed(
         cluster.down()
 
 
-@pytest.mark.soak
-def test_ten_thousand_clients_survive_a_killed_node(
-    engine: Engine, running: list[subprocess.Popen[str]], tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    cluster = RunningSystem("cassandra", tmp_path_factory.mktemp("three"))
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSystem]:
+    """Three nodes of Cassandra."""
+    nodes = RunningSystem("cassandra", tmp_path_factory.mktemp("nodes"))
     try:
-        cluster.up(3, free_ports(3) | {"heap": "768M"})
-        cluster.recreate_table("usertable", TABLE)
-        properties = [f"{name}={text}" for name, text in cluster.store_properties().items()]
-        store = Proof(engine, "cassandra", (*properties, "cassandra.writeconsistencylevel=QUORUM"))
-        store.load()
-        line = store.line("operationcount=0", "maxexecutiontime=30", clients=CLIENTS)
-        process = engine.start(*line)
-        running.append(process)
-        await_start(process)
-        time.sleep(8)
-        memory = read_peak_memory(process.pid)
-        cluster.kill("cassandra-2")
-        output, messages = process.communicate(timeout=120)
-        cluster.restart("cassandra-2")
-        waited = await_replication(cluster.find_backlog, cluster.unseen_s)
-        assert waited.backlog is None, waited
-        verdict = store.judge(line, "--loaded")
+        nodes.up(3, free_ports(3) | {"heap": "768M"})
+        yield nodes
     finally:
-        cluster.down()
-    result = CommandResult(process.returncode, output, messages, 30)
-    returns = {name: result.returns(name) for name in ("READ", "UPDATE")}
-    answered = sum(sum(counts.values()) for counts in returns.values())
-    print(f"{answered} operations, {returns}, {memory / 1e6:.0f} MB, {verdict.writes}, {verdict.output['proven']}")
-    assert memory <= MEMORY_MAX
-    assert returns["UPDATE"]["OK"] == verdict.output["writes"]["acknowledged"] > 1000
+        nodes.down()
+
+
+@pytest.mark.soak
+@pytest.mark.usefixtures("engine_variable")
+@pytest.mark.parametrize(("connections", "engines", "rate"), [("shared", 1, 0), ("client", 3, 2000)])
+def test_ten_thousand_clients_survive_a_killed_node(
+    engine: Engine, cluster: RunningSystem, connections: str, engines: int, rate: int
+) -> None:
+    """The clients share connections in a closed loop, or each has a connection to each node, at a rate.
+
+    30,000 connections in one engine would exceed the usual limit of open files.
+    """
+    cluster.recreate_table("usertable", TABLE)
+    properties = [f"{name}={text}" for name, text in cluster.store_properties().items()]
+    quorum = ("cassandra.writeconsistencylevel=QUORUM", f"cassandra.connections={connections}")
+    store = Proof(engine, "cassandra", (*properties, *quorum))
+    store.load()
+    ends = ("operationcount=0", f"maxexecutiontime={RUN_S}", f"target={rate}")
+    line = store.line(*ends, "runnumber=9", clients=CLIENTS)
+    spec = json.loads(engine(*line, "--print-spec").out)
+    spec |= {"sinks": [{"sink": "hdr_ns"}], "interval_ms": 1000, "wait_for_start": True}
+    spec["ledger"]["file"] = str(engine.home / "part")
+
+    def restart_node() -> None:
+        time.sleep(HEALTHY_S)
+        cluster.kill("cassandra-2")
+        time.sleep(DOWN_S)
+        cluster.restart("cassandra-2")
+
+    titles = [f"segment {k}/{engines}" for k in range(engines)]
+    with (
+        ThreadPoolExecutor() as pool,
+        Merger(titles) as merger,
+        Local().launch(split_spec(spec, engines), merger.hear) as launched,
+    ):
+        faults: list[Future[None]] = []
+        received = launched.events(started=lambda _: faults.append(pool.submit(restart_node)))
+        intervals = [part for _, event in received for part in merger.take(event) if isinstance(part, Interval)]
+        faults[0].result()
+        ready, summary = merger.result().ready, merger.result().summary
+    waited = await_replication(cluster.find_backlog, cluster.unseen_s)
+    assert waited.backlog is None, waited
+    verdict = store.judge(line, *(f"part.{k}" for k in range(engines)), "--loaded")
+
+    summaries = [summary_of(trial) for trial in launched.trials]
+    statuses = sum((counts(share.outcomes) for share in summaries), Counter())
+    memory = [share.memory_bytes_max for share in summaries]
+    print(f"{summary.operations} operations, {dict(statuses)}, {summary.in_flight} unanswered, {summary.unsent} unsent")
+    print(f"{ready.connect_seconds:.1f} s to connect, {[round(size / 1e6) for size in memory]} MB")
+    print(f"late: {summary.late_generator} (generator), {summary.late_client} (clients)")
+    print(f"{summary.words}, {[(event.server, event.event) for event in summary.server_events]}")
+    print(f"{verdict.writes}, {verdict.output['proven']}, {waited.seconds:.0f} s to settle")
+    assert summary.end == "done", summary.reason
+    assert max(memory) <= MEMORY_MAX
+    # Every operation has one outcome: in each engine, and in their sums over windows, statuses and histograms.
+    for share in summaries:
+        single_summary([share])
+    assert statuses == counts(summary.outcomes)
+    assert statuses.total() == summary.operations
+    assert sum(share.in_flight + share.unsent for share in summaries) == summary.never_ended
+    check_sums(summary, intervals)
+    assert (summary.due or 0) == sum(interval.due or 0 for interval in intervals) == rate * RUN_S
+    # The ledger has the same outcomes, and each acknowledged write is in the table.
+    assert verdict.output["writes"]["acknowledged"] == summary.succeeded == statuses["UPDATE", "OK"] > 1000
+    refused_or_maybe = verdict.output["writes"]["refused"] + verdict.output["writes"]["maybe"]
+    assert 0 < summary.failures <= refused_or_maybe <= summary.failures + summary.in_flight
     assert verdict.output["lost"]["writes"] == verdict.output["lost"]["undecided"] == 0
-    assert sum(count for counts in returns.values() for status, count in counts.items() if status != "OK") > 0
-
-
-def read_peak_memory(pid: int) -> int:
-    """The peak resident memory of a process, B."""
-    return int(Path(f"/proc/{pid}/status").read_text().split("VmHWM:")[1].split()[0]) * 1024
 
 
 @pytest.mark.soak

@@ -12,8 +12,19 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
-from loadstone.engine.events import CENSORED, TIMED_STEPS, WELL, Event, Interval, Outcome, Summary, parse_event
-from loadstone.engine.histogram import decode_histogram
+from loadstone.engine.events import (
+    CENSORED,
+    TIMED_STEPS,
+    WELL,
+    Counts,
+    Earlier,
+    Event,
+    Interval,
+    Outcome,
+    Summary,
+    parse_event,
+)
+from loadstone.engine.histogram import Histogram, decode_histogram
 from loadstone.engine.trial import EngineError, Spec, Trial, follow_trials
 
 RECORDS = 2_000
@@ -172,3 +183,29 @@ def single_summary(events: list[Event]) -> Summary:
     if summary.due is not None:
         assert summary.due == summary.operations + summary.never_ended
     return summary
+
+
+def check_sums(summary: Summary, intervals: list[Interval]) -> list[Counts]:
+    """Checks that the intervals add up to the summary; returns all their parts, including later additions."""
+    parts: list[Counts] = [*intervals, *(part for interval in intervals for part in interval.earlier)]
+    assert sum(part.good + part.late for part in parts) == summary.succeeded
+    assert sum(part.failed for part in parts) == summary.failures
+    assert sum(part.not_yet for part in parts) == summary.not_yet
+    assert add_histograms(intervals) == add_histograms([summary])
+    return parts
+
+
+def add_histograms(events: list[Interval] | list[Summary]) -> dict[tuple[str, str, str], Histogram]:
+    """All histograms of intervals or summaries, without censored operations, by operation, status and latency."""
+    parts: list[Interval | Earlier | Summary] = []
+    for event in events:
+        parts += [event, *(event.earlier if isinstance(event, Interval) else ())]
+    sums: dict[tuple[str, str, str], Histogram] = {}
+    for outcome in (outcome for part in parts for outcome in part.outcomes if outcome.status != CENSORED):
+        texts = {"service": outcome.service, "response": outcome.response, "lower": outcome.response_lower}
+        for name, text in texts.items():
+            if text is not None:
+                sums.setdefault((outcome.operation, outcome.status, name), Histogram()).add_histogram(
+                    decode_histogram(text)
+                )
+    return sums
