@@ -105,8 +105,8 @@ def test_both_programs_write_equal_tables(target: Target, tmp_path: Path, shape:
     done = target.run(lines["tool"].replace("insert", "validate"), "-compat", compat, code=shape == "lists")
     assert shape == "lists" or result(done.stdout, "total errors") == 0
     operation = "validate" if compat == "4" and shape in VALID else "q"
-    done = run_tool(target, tool, lines["loadstone"].replace("insert", operation))
-    assert (result(done, "total partitions"), result(done, "total errors")) == (20, 0)
+    printed = run_tool(target, tool, lines["loadstone"].replace("insert", operation))
+    assert (result(printed, "total partitions"), result(printed, "total errors")) == (20, 0)
 
 
 VALIDATED = """
