@@ -187,8 +187,9 @@ class FollowedRun:
 
     @property
     def is_behind(self) -> bool:
-        """Whether the results or the current attempt have further lines to read."""
-        return self._values.is_behind or (self.current is not None and self.current.is_behind)
+        """Whether the plan, the results or the current attempt have further lines to read."""
+        tails = (self._plan, self._values)
+        return any(tail.is_behind for tail in tails) or (self.current is not None and self.current.is_behind)
 
     @property
     def is_running(self) -> bool:

@@ -140,8 +140,8 @@ class Attempt:
 
     @property
     def is_behind(self) -> bool:
-        """Whether the events or the samples have further lines to read."""
-        return any(tail.is_behind for tail in (*self._tails.values(), self._observed))
+        """Whether the events, the samples or the faults have further lines to read."""
+        return any(tail.is_behind for tail in (*self._tails.values(), self._observed, self._faults))
 
     @property
     def is_part(self) -> bool:

@@ -74,10 +74,10 @@ pub fn parse_condition_columns(text: &str) -> Result<Vec<String>, String> {
             continue;
         }
         let [(_, name), operator @ .., (_, "?")] = condition else {
-            return Err("a condition with a ? must be IF column = ?".to_owned());
+            return Err("a condition with a ? must be IF column OPERATOR ?, such as IF version = ?".to_owned());
         };
         if !operator.iter().all(|(_, word)| ["=", "<", ">", "<=", ">=", "!"].contains(word)) {
-            return Err("a condition with a ? must be IF column = ?".to_owned());
+            return Err("a condition with a ? must be IF column OPERATOR ?, such as IF version = ?".to_owned());
         }
         let name = name.strip_prefix('"').map_or_else(|| name.to_lowercase(), |name| name.trim_matches('"').to_owned());
         if columns.contains(&name) {

@@ -81,8 +81,8 @@ def is_requested(trial: TrialResult, note: Note) -> bool:
 
 
 def find_interrupted(trials: Sequence[TrialResult], of_side: int, elsewhere: int) -> Iterator[Finding]:
-    """A finding on attempts at a variant that were interrupted by the user; a few interruptions are considered an
-    accident.
+    """A finding on attempts at a variant that were interrupted, by the user or by a full disk; a few interruptions are
+    considered an accident.
 
     `of_side`: the interruptions at all variants with the same compared value; `elsewhere`: the largest number of
     interruptions for any other value.

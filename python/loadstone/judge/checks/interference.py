@@ -1,4 +1,4 @@
-"""interference: other processes used the host during the trial."""
+"""interference: other processes, other machines or a CPU limit disturbed the trial."""
 
 from __future__ import annotations
 

@@ -113,17 +113,17 @@ pub(in crate::command_line) fn schema_forms() -> Vec<Form> {
 
 /// The full name of a replication class that Apache's tool knows.
 fn complete_replication(name: &str) -> Result<String, String> {
-    const CLASSES: [&str; 6] = [
+    // Apache's tool does not know ScyllaDB's EverywhereStrategy.
+    const CLASSES: [&str; 5] = [
         "SimpleStrategy",
         "NetworkTopologyStrategy",
         "LocalStrategy",
         "OldNetworkTopologyStrategy",
         "MetaStrategy",
-        "EverywhereStrategy",
     ];
     let class = name.strip_prefix(LOCATOR).unwrap_or(name);
-    // Apache's tool does not know EverywhereStrategy. A class in another package cannot be looked up here.
-    if CLASSES[..5].contains(&class) {
+    // A class in another package cannot be looked up here.
+    if CLASSES.contains(&class) {
         Ok(format!("{LOCATOR}{class}"))
     } else {
         Err(format!("Invalid replication strategy: {name}"))
