@@ -76,6 +76,6 @@ def test_failed_hbase_start_retains_the_file_systems_data() -> None:
         known = hdfs.load_state
         assert known is not None
         assert known.plan == plan
-        # `down` deletes the data on request.
+        # An explicit `down` deletes the data.
         hdfs.down()
         assert not block.exists()

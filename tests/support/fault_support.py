@@ -1,4 +1,5 @@
-"""An experiment with faults on a scripted store: two levels, a kill and its twin, in six blocks."""
+"""An experiment with faults on a scripted store: two consistency levels, each with a kill
+and with its twin, in six blocks."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def count_starts(path: Path, content: bytes, since: datetime = START) -> dict[st
 
 
 def checkpoint_lines(*minutes: float) -> bytes:
-    """Lines of checkpoints at these minutes after the start."""
+    """The log lines of checkpoints, each this many minutes after `START`."""
     moments = [START + timedelta(minutes=minute) for minute in minutes]
     return b"".join(f"{at.strftime(CHECKPOINT).format(at.microsecond / 1000)}\n".encode() for at in moments)
 

@@ -38,7 +38,7 @@ impl Graph {
             EngineError::usage(format!("cannot write {path}: {why}"))
                 .hint("-graph file= names a page in a writable directory")
         };
-        // A device or a pipe may never end.
+        // Reading a device or a pipe may never finish.
         if metadata(path).is_ok_and(|entry| !entry.is_file()) {
             return Err(refuse(&"not a regular file"));
         }

@@ -53,7 +53,7 @@ mod tests {
         String::from_utf8(out).unwrap()
     }
 
-    /// Compares with values written by YCSB 0.17.0.
+    /// Compares values with values written by YCSB 0.17.0.
     #[test]
     fn integrity_values_are_ycsbs() {
         assert_eq!(

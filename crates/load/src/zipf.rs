@@ -260,7 +260,7 @@ mod tests {
         (a - b).abs() <= 1e-11 * b.abs()
     }
 
-    /// Compares with internal values of YCSB's generator, as printed by YCSB.
+    /// Compares internal values with the values of YCSB's generator, as printed by YCSB.
     #[test]
     fn internals_are_ycsbs() {
         for (n, zetan, eta) in [

@@ -86,7 +86,7 @@ def parse_whole_number(text: str) -> int | None:
 
 
 def add_facts(line: YcsbCommand, run: ImportedRun) -> None:
-    """Adds the clients, the rate and the facts in a command line."""
+    """Adds the clients, the rate and other facts from a command line to an imported run."""
     run.clients = line.clients
     run.loop = "open" if line.target else "closed"
     run.facts |= {name: value for name in ("target", "phase", "binding") if (value := getattr(line, name))}

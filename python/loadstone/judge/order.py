@@ -192,8 +192,8 @@ def carryover_findings(pair: Pair, results: ResultSet) -> Iterator[Finding]:
     """A finding if one side is slower or faster when it runs directly after the other side, but not vice versa.
 
     In random order, an effect on both sides is noise. An effect on one side only (a carryover, as in crossover trials)
-    is a bias: it changes the ratio. The trials of each side after the same side are compared with its trials after
-    the other side, and then the two differences with each other.
+    is a bias: it changes the ratio. For each side, the trials that follow a trial of the same side are compared with
+    the trials that follow a trial of the other side. The two differences are then compared with each other.
     """
     metric = results.deciding_metric
     placed = {trial.order: (side, trial) for side, trials in enumerate(pair.sides) for trial in trials}

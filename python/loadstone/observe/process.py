@@ -100,7 +100,7 @@ def read_stat(pid: int | str, proc: Path = PROC) -> ProcessCounters | None:
 
 
 def bytes_of(pid: int | str, proc: Path = PROC) -> tuple[int, int] | None:
-    """The bytes that a process read from and wrote towards storage; None if these counters may not be read."""
+    """The bytes that a process read from storage, and submitted to be written; None if its counters may not be read."""
     counters = parse_fields(read_text(f"{proc}/{pid}/io"))
     if "read_bytes" not in counters or "write_bytes" not in counters:
         return None
@@ -118,8 +118,8 @@ class Census:
     family: Mapping[Key, int]
     # Members of the family whose parent is outside the family; the parent receives their counters when they exit.
     heads: frozenset[Key]
-    # The bytes read from and written towards storage by the family, and by all other programs; None unless all of the
-    # host's processes can be seen and read.
+    # The bytes that the family, and all other programs, read from storage or submitted to be written; None unless all
+    # of the host's processes are visible and their counters can be read.
     family_bytes: int | None
     others_bytes: int | None
 

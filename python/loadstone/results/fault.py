@@ -75,8 +75,10 @@ class FaultRecord:
 
 
 def borders_of(faults: Sequence[FaultRecord]) -> tuple[int, int | None]:
-    """The first order and the last lift of a trial's faults, ns. `none` counts only in the twin, which has no other
-    kind. Raises ValueError without faults."""
+    """The instants at which the first fault of a trial and the last lift were ordered; without an order, planned.
+
+    Both are in ns. `none` counts only in the twin, which has no other kind. Raises ValueError without faults.
+    """
     orders, lifts = zip(*(fault.borders_ns for fault in select_requested(faults) or faults), strict=True)
     return min(orders), max((lift for lift in lifts if lift is not None), default=None)
 

@@ -127,6 +127,6 @@ def common_beginning(names: Sequence[str]) -> str:
 
 
 def identifies_run(name: str, sets: Sequence[ResultSet]) -> bool:
-    """Whether a dimension has at most one value in each set, and different values between sets."""
+    """Whether a dimension has at most one value in each set, and not the same value in all sets."""
     run_values = [results.dimensions.get(name, []) for results in sets]
     return all(len(values) <= 1 for values in run_values) and len({tuple(values) for values in run_values}) > 1

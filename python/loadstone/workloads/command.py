@@ -346,7 +346,9 @@ def exclude_warmup(run: ImportedRun, seconds: float) -> None:
     """
     series = run.series and run.series.drop_start(seconds)
     if series is None:
-        hint = "have the tool print intervals after the warm-up (pgbench -P 1), or leave `measure.warmup` out"
+        hint = (
+            "have the tool print figures at intervals, beyond the warm-up (pgbench -P 1), or leave out `measure.warmup`"
+        )
         raise LoadstoneError("its output has no time series after the warm-up", hint)
     window = sum(series.length_seconds)
     done = sum(rate * length for rate, length in zip(series.throughput, series.length_seconds, strict=True))

@@ -177,7 +177,7 @@ mod tests {
         }
     }
 
-    /// Compares with values from real YCSB reports.
+    /// Compares numbers with values from real YCSB reports.
     #[test]
     fn values_of_reports_keep_their_digits() {
         for text in ["3013863.7733574444", "0.16544125012521285", "328.83919763235775", "42.810810810810814"] {

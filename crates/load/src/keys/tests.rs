@@ -32,7 +32,7 @@ fn format_key(number: u64, order: InsertOrder, padding: usize) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// Compares with keys printed by YCSB's classes in version 0.17.0.
+/// Compares keys with keys printed by YCSB's classes in version 0.17.0.
 #[test]
 fn keys_are_ycsbs() {
     for (number, hashed) in [
@@ -82,7 +82,7 @@ fn assert_share(got: f64, expected: f64, what: &str) {
     assert!((got - expected).abs() < 4.0 * (expected / 1e6).sqrt() + 2e-5, "{what}: {got} against {expected}");
 }
 
-/// Compares with the shares in 20 million draws of YCSB's generator.
+/// Compares the shares of keys with the shares in 20 million draws of YCSB's generator.
 #[test]
 fn zipfian_is_as_flat_as_ycsbs() {
     let by_key = count_shares(&KeyDistribution::Zipfian);

@@ -81,7 +81,7 @@ pub(super) fn fill_letters(number: u64, out: &mut [u8]) {
 mod tests {
     use super::*;
 
-    /// Compares with words printed by YCSB's generator.
+    /// Compares words with words printed by YCSB's generator.
     #[test]
     fn words_are_ycsbs() {
         let vocabulary = Words::new(8);

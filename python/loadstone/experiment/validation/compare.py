@@ -125,7 +125,8 @@ def warn_of_guarantees(context: Context) -> None:
     for guarantee, keys in settings.items():
         if guarantee not in context.experiment.question_for_judge().promises:
             message = f"the systems differ in {' and '.join(keys)}, so their {guarantee} may differ"
-            hint = f"set the same value for all systems, or compare its cost: `compare: {{guarantees: [{guarantee}]}}`"
+            hint = "set the same value for all systems, or compare the cost of the guarantee: "
+            hint += f"`compare: {{guarantees: [{guarantee}]}}`"
             context.add_warning(("compare",), f"{message}: if they do, the judge will refuse to rank them", hint)
 
 

@@ -123,7 +123,7 @@ def is_linked(root: Path, node: int) -> bool:
 
 
 def sink_name(root: Path, node: int) -> str:
-    """The name of an interface of a node, or of the host (0), whose packets disappear."""
+    """The name of the sink of a node, or of the host (node 0): an interface whose packets disappear."""
     return f"{name_prefix(root)}x{node}"
 
 

@@ -299,8 +299,8 @@ def prepare_node(place: Place, plan: SystemPlan, node: int) -> Server:
             "cassandra.skip_wait_for_gossip_to_settle": "0",
             "cassandra.ring_delay_ms": "2000",
             "cassandra.superuser_setup_delay_ms": "100",
-            # With a replica on every node, users can log in while a node is down, and a failed read at ALL states how
-            # many nodes are alive.
+            # With a replica on every node, users can log in while a node is down, and the error of a failed read at
+            # the consistency level ALL contains the number of nodes that are alive.
             "cassandra.system_auth.default_rf": str(plan.nodes),
             "cassandra.system_distributed.default_rf": str(plan.nodes),
         },

@@ -1,4 +1,4 @@
-//! Compares with the output of YCSB 0.17.0.
+//! Compares operations with the output of YCSB 0.17.0.
 
 use super::*;
 

@@ -114,13 +114,8 @@ pub(in crate::command_line) fn schema_forms() -> Vec<Form> {
 /// The full name of a replication class that Apache's tool knows.
 fn complete_replication(name: &str) -> Result<String, String> {
     // Apache's tool does not know ScyllaDB's EverywhereStrategy.
-    const CLASSES: [&str; 5] = [
-        "SimpleStrategy",
-        "NetworkTopologyStrategy",
-        "LocalStrategy",
-        "OldNetworkTopologyStrategy",
-        "MetaStrategy",
-    ];
+    const CLASSES: [&str; 5] =
+        ["SimpleStrategy", "NetworkTopologyStrategy", "LocalStrategy", "OldNetworkTopologyStrategy", "MetaStrategy"];
     let class = name.strip_prefix(LOCATOR).unwrap_or(name);
     // A class in another package cannot be looked up here.
     if CLASSES.contains(&class) {
