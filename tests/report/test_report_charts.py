@@ -14,7 +14,7 @@ import report_support
 from judge_support import SOUND, set_figures, sound
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
-from loadstone.report import sweep
+from loadstone.report import html_parts, sweep
 from loadstone.report import time_series as thinning
 from loadstone.report.charts import device, figure, intervals, percentiles, scaling, theme, time_series
 from loadstone.report.charts.figure import Figure
@@ -370,6 +370,13 @@ def test_unjudged_loads_have_no_points() -> None:
     for panel in (0, 1):
         assert [row["load"] for row in rows(chart, panel) if "figure" in row] == [1, 2, 3]
         assert {row["load"] for row in rows(chart, panel) if row.get("state") == "could not be judged"} == {4}
+
+
+def test_signs_of_a_search_are_explained_above() -> None:
+    assert [sign for sign, _ in scaling.curves(search_clients()).signs] == ["│", "○"]
+    unjudged = scaling.curves(search_clients(unjudged=4))
+    assert "<b>?</b> not judged" in html_parts.legend(unjudged)
+    assert not scaling.curves(View(report_support.scaling())).signs
 
 
 def test_searched_latency_is_charted_without_its_cell(monkeypatch: pytest.MonkeyPatch) -> None:

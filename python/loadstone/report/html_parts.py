@@ -231,15 +231,17 @@ def figure(chart: Figure) -> Markup:
     return tag(
         "figure",
         *([tag("h3", chart.title)] if chart.title else []),
-        *([legend(chart)] if chart.legend else []),
+        *([legend(chart)] if chart.legend or chart.signs else []),
         tag("div", *panels, class_=f"panels by-{chart.columns}", role="img", aria_label=chart.alt),
         tag("figcaption", chart.caption),
     )
 
 
 def legend(chart: Figure) -> Markup:
-    """Names with their colours and marks."""
-    return tag("ul", *(tag("li", swatch(number), name) for name, number in chart.legend), class_="legend")
+    """Names with their colours and marks, and the signs that all series share."""
+    names = [tag("li", swatch(number), name) for name, number in chart.legend]
+    signs = [tag("li", tag("b", sign), f" {meaning}", class_="sign") for sign, meaning in chart.signs]
+    return tag("ul", *names, *signs, class_="legend")
 
 
 def swatch(number: int) -> Markup:

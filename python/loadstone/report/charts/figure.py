@@ -58,6 +58,8 @@ class Figure:
     title: str = ""
     # The names of the series with their index in the palette; empty if the panels name their series.
     legend: tuple[tuple[str, int], ...] = ()
+    # Signs that all series share, with their meanings. The caption explains them in full.
+    signs: tuple[tuple[str, str], ...] = ()
 
     @property
     def columns(self) -> int:

@@ -114,7 +114,20 @@ def curves(view: View) -> Figure:
         caption += " The thin line is the Universal Scalability Law, where it fits within the noise of the repeats."
     caption += figure.limits(view, len(chosen), sum(map(len, metrics_of.values())), apart=is_compared)
     legend = figure.legend(view, used) if is_compared else ()
-    return Figure("scaling", tuple(panels), caption, f"throughput and latency against {view.load}", legend=legend)
+    signs = tuple(explain_signs([line for lines in grouped.values() for line in lines]))
+    alt_text = f"throughput and latency against {view.load}"
+    return Figure("scaling", tuple(panels), caption, alt_text, legend=legend, signs=signs)
+
+
+def explain_signs(lines: Sequence[Line]) -> Iterator[tuple[str, str]]:
+    """The signs of a search with an objective, and their meanings."""
+    judged = [line.holds(load) for line in lines for load in line.variants]
+    if any(answer_loads(line) for line in lines):
+        yield "│", "answer, in the band of its bracket"
+    if False in judged:
+        yield "○", "objective missed by half of the trials or more"
+    if None in judged:
+        yield "?", "not judged"
 
 
 def group_lines(view: View) -> dict[VariantKey, list[Line]]:
