@@ -140,7 +140,7 @@ def test_command_prints_fio_jobs_and_saves_the_results(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"two.fio", "results", "data"}
     written, page = (next(tmp_path.glob(f"results/*/*/report.{kind}")).read_text() for kind in ("md", "html"))
     for figure in ("seq write write bandwidth", "mixed read p99", "mixed write throughput"):
-        assert f"### {figure}" in written
+        assert f"| {figure} | " in written
     assert "<h2>Other headline figures" in page
 
 
@@ -152,7 +152,7 @@ def test_syncs_have_a_row_and_figures(job: str, row: str, tmp_path: Path) -> Non
     assert len(line.split()) > len(["sync", "mean", "p50", "p99", "max"])
     folder = single_folder(tmp_path)
     assert {f"{row}.p50", f"{row}.p99"} <= set(folder.load_results().headline_metrics)
-    assert f"### {row.replace('.', ' ')} p50" in (folder.path / "report.md").read_text()
+    assert f"| {row.replace('.', ' ')} p50 | " in (folder.path / "report.md").read_text()
 
 
 def test_jobs_of_similar_names_keep_their_figures(tmp_path: Path) -> None:

@@ -236,7 +236,12 @@ def row_figures(
 ) -> Iterator[tuple[str, str, Place]]:
     """The figures of a row."""
     place = f"{where}'s table {title or section}"
-    if section == "comparison" and "median" in row:
+    if section == "comparison" and "metric" in row:
+        # The table of a single variant has a row for each metric.
+        yield group, name, Place(place, row.get("median", row.get("figure", "")))
+        if row.get("interval", "none") != "none":
+            yield group, f"{name} interval", Place(place, row["interval"])
+    elif section == "comparison" and "median" in row:
         yield f"{name} {group}", title, Place(place, row["median"])
         if row["interval"] not in ("", "none"):
             yield f"{name} {group}", f"{title} interval", Place(place, row["interval"])

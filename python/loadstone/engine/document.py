@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
 Kind = TypeVar("Kind")
+# The maximum number of digits of an integer in a document, so that it fits in a float.
+DIGITS_MAX = 300
 
 
-class Bits64:
-    """Makes pydantic refuse integers that need more than 64 bits: neither a float nor Arrow may represent them."""
+@dataclass(frozen=True)
+class Limits:
+    """Makes pydantic refuse integers below `low`, or from `high` on."""
 
-    @staticmethod
-    def __get_pydantic_core_schema__(_: Any, __: Any) -> Any:
-        """The schema of signed and unsigned integers."""
+    low: int
+    high: int
+
+    def __get_pydantic_core_schema__(self, _: Any, __: Any) -> Any:
+        """The schema of the integers within the limits."""
         from pydantic_core import core_schema
 
-        return core_schema.int_schema(ge=-(2**63), lt=2**64)
+        return core_schema.int_schema(ge=self.low, lt=self.high)
 
 
-Integer = Annotated[int, Bits64]
+# Counts and instants have 64 bits, as in the engine and in Arrow; seeds and values of dimensions may have more.
+Integer = Annotated[int, Limits(-(2**63), 2**64)]
+LongInteger = Annotated[int, Limits(-(10**DIGITS_MAX), 10**DIGITS_MAX)]
 # The validator of each type.
 _ADAPTERS: dict[Any, Any] = {}
 

@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from loadstone.engine.document import DIGITS_MAX
 from loadstone.errors import LoadstoneError
 
 # An escaped half of a surrogate pair; two halves are one character.
 SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
-# The digits of the largest integer of 64 bits, and its sign.
-DIGITS_MAX = 20
 
 
 @dataclass(frozen=True)
@@ -65,8 +64,8 @@ def parse_line(line: bytes) -> dict[str, Any] | None:
 
 
 def parse_json(data: bytes, **options: Any) -> Any:
-    """A JSON document. Raises ValueError if it is damaged or nested too deeply, or has an integer that is beyond the
-    range of instants, or text that cannot be written as UTF-8."""
+    """A JSON document. Raises ValueError if it is damaged or nested too deeply, or has an integer that no float can
+    represent, or text that cannot be written as UTF-8."""
     try:
         document = json.loads(data, parse_int=parse_integer, **options)
         if SURROGATE.search(data):
@@ -77,8 +76,7 @@ def parse_json(data: bytes, **options: Any) -> Any:
 
 
 def parse_integer(digits: str) -> int:
-    """An integer. Raises ValueError if it has more digits than an integer of 64 bits: neither a float nor Arrow may be
-    able to represent it."""
+    """An integer. Raises ValueError if it has too many digits for a float."""
     if len(digits) > DIGITS_MAX:
         raise ValueError(f"an integer with {len(digits)} digits is damaged")
     return int(digits)

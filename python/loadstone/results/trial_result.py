@@ -7,13 +7,13 @@ from dataclasses import asdict, dataclass, field, fields
 from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Literal
 
-from loadstone.engine.document import Integer, parse_document, read_document
+from loadstone.engine.document import Integer, LongInteger, parse_document, read_document
 from loadstone.engine.events import Note
 from loadstone.results.fault import FaultRecord
 from loadstone.results.value import FINITE, Value
 
 Scalar = str | int | float | bool
-RecordedScalar = str | Integer | float | bool
+RecordedScalar = str | LongInteger | float | bool
 # The prefix for a logged value that a stated fact overrides.
 LOGGED = "logged."
 Loop = Literal["closed", "open"]
