@@ -173,8 +173,12 @@ def test_loads_keep_the_options_of_the_data() -> None:
 @pytest.mark.parametrize(
     ("command", "accepted"), [("user profile={} ops(insert=1)", "1"), ("write -col n=fixed(1)", "12")]
 )
-def test_replication_of_profiles_is_compared(tmp_path: Path, command: str, accepted: str) -> None:
-    profile = Path(__file__).parents[1] / "fixtures/cassandra-stress/simple.yaml"
+@pytest.mark.parametrize("name", ["replication_factor", "datacenter1"])
+def test_replication_of_profiles_is_compared(tmp_path: Path, command: str, accepted: str, name: str) -> None:
+    profile = tmp_path / "profile.yaml"
+    simple = (Path(__file__).parents[1] / "fixtures/cassandra-stress/simple.yaml").read_text()
+    assert "'replication_factor'" in simple
+    profile.write_text(simple.replace("'replication_factor'", f"'{name}'"))
     text = (
         "systems: {cassandra: {start: cassandra, table: {replication_factor: '{copies}'}}}\nvary: {copies: [1, 2]}\n"
         f"workload: {{cassandra-stress: {{command: '{command.format(profile)}', population: 10}}}}\n"

@@ -286,7 +286,9 @@ def check_variant(variant: Variant) -> None:
     work, spec = variant.work, translate_variant(variant, variant.work)["work"]
     factor = variant.servers.options.get(REPLICATION) if variant.servers is not None else None
     if factor and spec["generator"] == "columns":
-        own = re.findall(rf"'{REPLICATION}'\s*:\s*'?(\d+)", " ".join(spec.get("definitions", ())))
+        # `replication_factor`, or the name of a data centre.
+        maps = re.findall(r"\breplication\s*=\s*\{([^}]*)\}", " ".join(spec.get("definitions", ())), re.IGNORECASE)
+        own = [number for text in maps for number in re.findall(r"""['"]\s*:\s*['"]?(\d+)""", text)]
         if set(own) != {str(factor)}:
             message = (
                 f"the profiles define the replication factor {', '.join(own) or 'none'}, and the experiment {factor}"
