@@ -322,10 +322,9 @@ def list_parts(judgement: Judgement, search: Search) -> list[str]:
 def describe_load(judgement: Judgement, search: Search, metrics: Sequence[str]) -> str:
     """The latencies of each operation type at the answer's load, and the peak of throughput: `at 8 clients, read p99 is
     4.25 µs and …`."""
-    outcome = search.outcome
-    if outcome is None or outcome.load is None:
+    outcome, key = search.outcome, answer_key(search)
+    if outcome is None or outcome.load is None or key is None:
         return ""
-    key = variant_key({**dict(search.context), outcome.rule.over: outcome.load})
     cells = [cell for metric in metrics if (cell := judgement.cells.get((key, metric))) and not cell.withheld]
     figures = [
         f"{wording.metric_name(cell.metric)} is {wording.estimate_text(cell.estimate, cell.unit, cell.bound)}"
@@ -333,6 +332,14 @@ def describe_load(judgement: Judgement, search: Search, metrics: Sequence[str]) 
     ]
     parts = f"at {outcome.rule.format_load(outcome.load)}, {units.join_names(figures)}" if figures else ""
     return "; ".join(filter(None, (parts, peak_text(outcome))))
+
+
+def answer_key(search: Search) -> VariantKey | None:
+    """The variant with the load that a search found; None without such a load."""
+    outcome = search.outcome
+    if outcome is None or outcome.load is None:
+        return None
+    return variant_key({**dict(search.context), outcome.rule.over: outcome.load})
 
 
 def describe_stalls(judgement: Judgement) -> Iterator[str]:
@@ -348,23 +355,14 @@ def describe_stalls(judgement: Judgement) -> Iterator[str]:
     if not stalled:
         return
     # What happens at the answers of searches concerns readers more than what happens at other loads.
-    answers = [key for key in stalled if is_at_answer(judgement, key)]
+    at_answers = {answer_key(search) for search in judgement.searches}
+    answers = [key for key in stalled if key in at_answers]
     worst = max(answers or stalled, key=lambda key: median(stalled[key]))
     where = name_point(judgement.results, worst)
     more = f" (also in {units.count_noun(len(stalled) - 1, 'other variant')})" if len(stalled) > 1 else ""
     times = units.format_ratio(median(stalled[worst]))
     text = f"the slowest 1 % of the operations take over half of the total time{where}: the mean is {times} p99"
     yield text.replace("×", " times") + more
-
-
-def is_at_answer(judgement: Judgement, key: VariantKey) -> bool:
-    """Whether a variant's load is the answer of a search."""
-    outcomes = [(search, search.outcome) for search in judgement.searches if search.outcome is not None]
-    return any(
-        dict(key).get(search.rule.over) == outcome.load
-        and tuple(pair for pair in key if pair[0] != search.rule.over) == search.context
-        for search, outcome in outcomes
-    )
 
 
 def name_point(results: ResultSet, key: VariantKey) -> str:
