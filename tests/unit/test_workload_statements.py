@@ -18,6 +18,7 @@ from loadstone.workloads.cassandra_stress import (
     CassandraStress,
     check_variant,
     command_operations,
+    figures,
     load_work,
     rows_per_operation,
 )
@@ -190,6 +191,18 @@ def test_replication_of_profiles_is_compared(tmp_path: Path, command: str, accep
             continue
         with pytest.raises(LoadstoneError, match=f"define the replication factor 1, and the experiment {copies}"):
             check_variant(variant)
+
+
+def test_shortest_load_limits_the_partitions() -> None:
+    spec = {"work": {"population": {"sequence": {"last": 100}}}}
+    launched = []
+    for name, operations in [("schema", 2), ("load", 60), ("load2", 100)]:
+        first, last = parse_events(ready(), summary([outcome("insert", "OK", range(operations))]))
+        assert isinstance(first, Ready)
+        assert isinstance(last, Summary)
+        launched.append(EndedLaunch(name, spec, Result(first, (), last)))
+    values = figures(EngineLaunch("load", "prepare", lambda *_: {}), launched)
+    assert {value.metric: value.value for value in values} == {"partitions_written": 60, "partitions": 100}
 
 
 QUERY = {"query": {"cql": "SELECT …", "validates": True}}

@@ -469,11 +469,12 @@ def figures(phase: EngineLaunch, launched: Sequence[EndedLaunch]) -> Iterator[Va
     """After a load, the number of partitions written, from the first onwards, and the population; after a run, the
     figures of its statements, and the number of reads that found no row."""
     last = launched[-1]
-    # A profile with several inserts has the launches `load`, `load2`, …
-    if last.name.startswith("load"):
+    # A profile with several inserts has the launches `load`, `load2`, …, each for a table.
+    if loads := [launch for launch in launched if launch.name.startswith("load")]:
         population = last.spec["work"]["population"]["sequence"]["last"]
         # Some writes may have failed, so the last operation determines the last partition.
-        yield Value("partitions_written", min(last.result.summary.operations, population), "", 1)
+        written = min(launch.result.summary.operations for launch in loads)
+        yield Value("partitions_written", min(written, population), "", 1)
         yield Value("partitions", population, "", 1)
         return
     yield from statement_figures(phase, launched)
