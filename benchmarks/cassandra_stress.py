@@ -1,8 +1,9 @@
 """`loadstone cassandra-stress` side by side with cassandra-stress 4.0-alpha2 on one Cassandra node.
 
 Both tools run the same command line unthrottled. Only one of them runs at a time: the other is suspended by SIGSTOP, so
-that the JVM stays warm between its windows. A suspension is shorter than the request timeout of 12 s. The trials of
-``experiments/more/cassandra-stress-side-by-side.yaml`` are whole processes instead, including the start of the JVM.
+that the JVM stays warm between its windows. A suspension is shorter than the request timeout of 12 s. With `--restart`,
+each turn is a new process, which allows longer windows: the seconds of `--warmup` precede each window. The trials of
+``experiments/more/cassandra-stress-side-by-side.yaml`` are whole processes, including the start of the JVM.
 """
 
 from __future__ import annotations
@@ -88,10 +89,10 @@ class Tool:
                 with contextlib.suppress(OSError):
                     self.samples.append(Sample(time.monotonic(), time.clock_gettime(clock), int(row[1])))
 
-    def measure_turn(self, seconds: float) -> tuple[float, float]:
+    def measure_turn(self, settle_s: float, seconds: float) -> tuple[float, float]:
         """Resumes the tool for a turn; returns its CPU per operation, µs, and its operations per second."""
         self.process.send_signal(signal.SIGCONT)
-        time.sleep(SETTLE_S)
+        time.sleep(settle_s)
         begin = time.monotonic()
         time.sleep(seconds)
         self.process.send_signal(signal.SIGSTOP)
@@ -113,28 +114,23 @@ class Tool:
         self.process.wait()
 
 
+Turn = dict[str, tuple[float, float]]
+
+
 def compare_turns(name: str, tools: dict[str, list[str]], line: list[str], options: argparse.Namespace) -> None:
     """Compares both tools on one command line, in interleaved turns."""
-    running = {}
-    try:
-        for side, command in tools.items():
-            running[side] = Tool.start([*command, *line])
-            # The engine needs fewer seconds, because it compiles nothing while it runs.
-            time.sleep(options.warmup if side == "tool" else 5)
-            running[side].process.send_signal(signal.SIGSTOP)
-        turns: list[dict[str, tuple[float, float]]] = []
-        for pair in range(options.pairs):
-            # In a fixed order: during two consecutive turns of one tool, requests of the other tool would time out.
-            turns.append({side: tool.measure_turn(options.seconds) for side, tool in running.items()})
-            print(f"    pair {pair}: {turns[-1]}", flush=True)
-        peaks = {side: tool.peak_bytes() for side, tool in running.items()}
-    finally:
-        for tool in running.values():
-            tool.stop()
+    commands = {side: [*tool, *line] for side, tool in tools.items()}
+    turns: list[Turn] = []
+    peaks: dict[str, int] = {}
+    for pair, turn in enumerate(
+        (measure_processes if options.restart else measure_suspended)(commands, options, peaks)
+    ):
+        turns.append(turn)
+        print(f"    pair {pair}: {turn}", flush=True)
     cpu = ratio_of([(turn["loadstone"][0], turn["tool"][0]) for turn in turns])
     rate = ratio_of([(turn["loadstone"][1], turn["tool"][1]) for turn in turns])
     medians = {
-        side: [sorted(turn[side][part] for turn in turns)[len(turns) // 2] for part in (0, 1)] for side in running
+        side: [sorted(turn[side][part] for turn in turns)[len(turns) // 2] for part in (0, 1)] for side in commands
     }
     goal = 0.12 if name.startswith("profile") else 0.08
     memory = peaks["loadstone"] / peaks["tool"]
@@ -145,6 +141,42 @@ def compare_turns(name: str, tools: dict[str, list[str]], line: list[str], optio
     for side, (micros, per_s) in medians.items():
         print(f"    {side}: {micros:.2f} µs at {per_s:,.0f} op/s")
     print(f"    load average {os.getloadavg()[0]:.1f}", flush=True)
+
+
+def measure_suspended(
+    commands: dict[str, list[str]], options: argparse.Namespace, peaks: dict[str, int]
+) -> Iterator[Turn]:
+    """Yields the turns of two processes, and suspends one while the other runs; notes their peak memory, B."""
+    running = {}
+    try:
+        for side, command in commands.items():
+            running[side] = Tool.start(command)
+            # The engine needs fewer seconds, because it compiles nothing while it runs.
+            time.sleep(options.warmup if side == "tool" else 5)
+            running[side].process.send_signal(signal.SIGSTOP)
+        for _ in range(options.pairs):
+            # In a fixed order: during two consecutive turns of one tool, requests of the other tool would time out.
+            yield {side: tool.measure_turn(SETTLE_S, options.seconds) for side, tool in running.items()}
+        peaks.update({side: tool.peak_bytes() for side, tool in running.items()})
+    finally:
+        for tool in running.values():
+            tool.stop()
+
+
+def measure_processes(
+    commands: dict[str, list[str]], options: argparse.Namespace, peaks: dict[str, int]
+) -> Iterator[Turn]:
+    """Yields turns that are each a new process, in alternating order; notes their peak memory, B."""
+    for pair in range(options.pairs):
+        turn: Turn = {}
+        for side in list(commands)[:: -1 if pair % 2 else 1]:
+            tool = Tool.start(commands[side])
+            try:
+                turn[side] = tool.measure_turn(options.warmup, options.seconds)
+                peaks[side] = max(tool.peak_bytes(), peaks.get(side, 0))
+            finally:
+                tool.stop()
+        yield turn
 
 
 def measure_start(tools: dict[str, list[str]], where: list[str], running: RunningSystem, repeats: int) -> None:
@@ -193,7 +225,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=["commands", "profiles", "start"])
     parser.add_argument("--only", default="", help="run only the comparisons whose names match this")
-    parser.add_argument("--warmup", type=float, default=60, help="seconds before the tool's first turn")
+    parser.add_argument("--restart", action="store_true", help="make each turn a new process")
+    parser.add_argument(
+        "--warmup", type=float, default=60, help="seconds before the tool's first turn, or each restart's"
+    )
     parser.add_argument("--seconds", type=float, default=8.5, help="seconds of a turn")
     parser.add_argument("--pairs", type=int, default=6)
     options = parser.parse_args()
@@ -212,7 +247,7 @@ def main() -> int:
             measure_start({**lab, "tool": tools["tool"]}, where, running, options.pairs)
         elif options.what == "commands":
             for threads in (20, 200):
-                for command in ("write", "read"):
+                for command in ("write", "read", "mixed"):
                     name = f"{command}, {threads} threads"
                     line = [command, "duration=60m", "cl=ONE", "no-warmup", *full, "-rate", f"threads={threads}"]
                     if re.search(options.only, name):

@@ -14,16 +14,12 @@ from loadstone.errors import LoadstoneError
 from loadstone.experiment.kind import EndedLaunch, EngineLaunch
 from loadstone.experiment.plan import forecast
 from loadstone.experiment.plan.plan import plan_experiment
-from loadstone.workloads.cassandra_stress import (
-    CassandraStress,
-    check_variant,
-    command_operations,
-    figures,
-    load_work,
-    rows_per_operation,
-)
+from loadstone.workloads.cassandra_stress import CassandraStress, check_variant, figures
 from loadstone.workloads.distribution import parse_distribution
+from loadstone.workloads.generated_rows import rows_per_operation
 from loadstone.workloads.statement_figures import statement_figures
+from loadstone.workloads.stress_command import command_operations
+from loadstone.workloads.stress_load import load_work
 
 TEXT = """
 systems: {cassandra: {store: cassandra}}

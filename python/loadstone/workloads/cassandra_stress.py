@@ -7,28 +7,38 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from loadstone.engine.events import COMPOSED, TIMED_STEPS
 from loadstone.engine.trial import Spec
 from loadstone.errors import LoadstoneError
-from loadstone.experiment.kind import Data, EndedLaunch, EngineLaunch, Kind, LaunchStages, Phase
+from loadstone.experiment.kind import Data, EndedLaunch, EngineLaunch, Kind, Phase
 from loadstone.experiment.model import template
 from loadstone.experiment.model.values import FilePart, Text, VariedCount, VariedLength
 from loadstone.format import units
-from loadstone.results.stage import OF_STAGE
 from loadstone.results.value import Value
 from loadstone.workloads import ledger
 from loadstone.workloads.distribution import parse_distribution
-from loadstone.workloads.front_end import spec_of
+from loadstone.workloads.generated_rows import mean_size, operation_bytes, row_bytes, row_count
 from loadstone.workloads.pace import INTERVAL_MS, counting, pace
-from loadstone.workloads.statement_figures import statement_figures, statement_metrics
+from loadstone.workloads.statement_figures import RESERVED, statement_figures, statement_metrics
+from loadstone.workloads.stress_command import (
+    COMMANDS,
+    REPLICATION,
+    command_operations,
+    is_load,
+    profile_operations,
+    split_command,
+    split_groups,
+    stores,
+    translate_command,
+    translate_variant,
+)
+from loadstone.workloads.stress_load import load_specs
 
 if TYPE_CHECKING:
     from loadstone.experiment.model.experiment import Experiment, Measure
@@ -38,9 +48,6 @@ if TYPE_CHECKING:
     from loadstone.experiment.validation.context import Context
     from loadstone.results.trial_result import Scalar
 
-STORE = "cassandra"
-# Properties of the store that the command does not set, because the experiment names the nodes.
-OF_NODES = ("hosts", "port")
 # Parameters of the command that the experiment sets, with a hint for each.
 OF_EXPERIMENT = {
     "n=": "use `population`, and `measure: {operations: …}` or `measure: {duration: …}`",
@@ -62,20 +69,6 @@ GROUPS_OF_EXPERIMENT = {
     "user=": "use `systems: {cassandra: {properties: {cassandra.username: …}}}`",
     "password=": "use `systems: {cassandra: {properties: {cassandra.password: …}}}`",
 }
-REPLICATION = "replication_factor"
-# The mean size of a value without `size`, in bytes: text and blobs have 4 to 8 bytes, and numbers have 4 or 8.
-VALUE_BYTES = 6
-# The commands that only write, with their other names.
-WRITES = ("write", "counter_write", "insert", "counterwrite", "counter_add", "counteradd")
-# The name of each operation, keyed by the aliases of its command.
-OPERATIONS = {
-    "insert": "write",
-    **dict.fromkeys(("counterwrite", "counter_add", "counteradd"), "counter_write"),
-    **dict.fromkeys(("counterread", "counter_get", "counterget"), "counter_read"),
-}
-# Names that operations cannot have, because the names of other figures begin with them.
-RESERVED = {"all", "load", "carried", *(name.lower() for name in TIMED_STEPS | COMPOSED)}
-COMMANDS = ("read", "mixed", "counter_read", "user", *WRITES, "counterread", "counter_get", "counterget")
 
 
 class CassandraStress(FilePart):
@@ -95,11 +88,6 @@ class CassandraStress(FilePart):
     """With `written_for`, the number of writers, all of which begin at the first partition, as processes of
     cassandra-stress do without `segment=`. Together, they write as many partitions as a single writer, in a fraction
     of the time."""
-
-
-def stores() -> Collection[str]:
-    """The stores that can execute these commands."""
-    return (STORE,)
 
 
 def check(context: Context, path: Keys, keys: Any) -> None:
@@ -128,66 +116,6 @@ def check(context: Context, path: Keys, keys: Any) -> None:
         context.add_mistake((*path, "command"), "the replication cannot be set in the command", hint)
 
 
-def check_figure_names(context: Context, path: Keys, names: Iterable[str]) -> None:
-    """Refuses statements whose figures would have the same names as other figures."""
-    figures: set[str] = set()
-    for name in names:
-        figure = name.lower()
-        if figure in figures:
-            message = f'two statements would share the figure "{figure}.p99": figure names ignore case'
-            context.add_mistake((*path, name), message, "use different names")
-        elif figure in RESERVED or OF_STAGE.match(f"{figure}."):
-            message = f'"{name}" cannot be the name of a statement: the names of other figures begin with it'
-            context.add_mistake((*path, name), message, "use another name")
-        figures.add(figure)
-
-
-def split_command(command: str) -> list[str]:
-    """The arguments of a command as the tool reads them: without spaces around `,`, `=` and parentheses, and with the
-    names of the command and of groups in lower case."""
-    tokens = re.sub(r"\s*([,=(])\s*|\s+(?=\))", lambda match: match[1] or "", command).split()
-    return [word.lower() if at == 0 or word.startswith("-") else word for at, word in enumerate(tokens)]
-
-
-def profile_operations(command: str) -> list[str]:
-    """The operations of a command with a profile, in lower case; none if the command has templates."""
-    text = " ".join(split_command(command.lower()))
-    match = re.match(r"user\s.*\bops\(([^(){}]*)\)", text)
-    weights = [part.partition("=") for part in match[1].split(",")] if match else []
-    return [name for name, _, weight in weights if weight != "0"]
-
-
-def command_operations(command: str) -> list[str]:
-    """The operations of a command, in lower case; none if the command has templates instead of operations."""
-    text = " ".join(split_command(command.lower()))
-    operation = text.partition(" ")[0]
-    if operation == "user" or "{" in operation:
-        return profile_operations(command)
-    if operation != "mixed":
-        return [OPERATIONS.get(operation, operation)]
-    match = re.search(r"\sratio\(([^()]*)\)", text)
-    weights = re.findall(r"(\w+)=([\d.]+)", match[1] if match else "read=1,write=1")
-    return [OPERATIONS.get(name, name) for name, weight in weights if float(weight)]
-
-
-def split_groups(tokens: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
-    """The command with its parameters, and the groups of options."""
-    start = next((at for at, word in enumerate(tokens) if word.startswith("-")), len(tokens))
-    return tokens[:start], tokens[start:]
-
-
-def writes(work: CassandraStress) -> bool:
-    """Whether the command only writes."""
-    return is_load(work.command)
-
-
-def is_load(command: str) -> bool:
-    """Whether a command defines new tables and reads nothing."""
-    operation = (split_command(command) or ["read"])[0]
-    is_load = operation == "user" and re.search(r"ops\(insert=[\d.]+\)", command.lower().replace(" ", "")) is not None
-    return is_load or operation in WRITES
-
-
 def changing(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[str]:
     """Yields the command's name if the command may change data that other trials read."""
     command = template.render_partly(str(keys.command), point)
@@ -212,68 +140,13 @@ def data(work: CassandraStress) -> Data:
         identity = {**profile, "population": work.population}
         place = ",".join(sorted({table["keyspace"] for table in tables}))
         row_size = operation_bytes(spec)
-        loaded = not writes(work)
+        loaded = not is_load(work.command)
         return Data(work.population, size, identity, place=place, loaded=loaded, operation_bytes=row_size)
     names = ("compat", "keyspace", "key_bytes", "columns", "size", "row_population_ratio", "revisit")
     identity = {**{name: spec[name] for name in names}, "population": work.population}
     identity |= {"written_for": work.written_for, "writers": work.writers} if work.written_for else {}
     size = len(spec["columns"]) * mean_size(spec["size"])
-    return Data(work.population, size, identity, place=spec["keyspace"], loaded=not writes(work))
-
-
-def row_bytes(table: Mapping[str, Any]) -> float:
-    """The mean size of a row, in bytes. Includes only listed columns, because only the server knows all columns."""
-    sizes = [mean_of(column["size"]) if "size" in column else VALUE_BYTES for column in table["columns"]]
-    return max(sum(sizes), VALUE_BYTES)
-
-
-def row_count(table: Mapping[str, Any]) -> float:
-    """The expected number of rows in a partition: the product of the value counts of its clustering columns."""
-    return prod(mean_of(column.get("cluster")) for column in table["columns"])
-
-
-def operation_bytes(work: Mapping[str, Any]) -> int:
-    """The mean size of the rows that an operation writes or reads, in bytes."""
-    tables = {table["name"]: table for table in work["tables"]}
-    weights = [float(operation["weight"]) for operation in work["operations"]]
-    sizes = [
-        rows_per_operation(operation["work"], tables[operation["table"]], work.get("visits", 1))
-        * row_bytes(tables[operation["table"]])
-        for operation in work["operations"]
-    ]
-    total = sum(weight * size for weight, size in zip(weights, sizes, strict=True))
-    return round(total / sum(weights))
-
-
-def rows_per_operation(operation: Any, table: Mapping[str, Any], visits: int) -> float:
-    """The expected number of rows that an operation writes or reads.
-
-    A query reads the rows of a partition, unless it has a limit or compares every clustering column with a value.
-    """
-    rows = row_count(table)
-    if operation == "insert":
-        insert = table.get("insert", {})
-        select = insert.get("select")
-        share = min(mean_of(select["distribution"]) / select["divisor"], 1.0) if select else 1.0
-        return mean_of(insert.get("partitions")) * max(rows * share / visits, 1.0)
-    if "token_range" in operation:
-        return float(operation["token_range"]["page_rows"])
-    text = operation["query"]["cql"] if "query" in operation else ""
-    if limit := re.search(r"\blimit\s+(\d+)", text, re.IGNORECASE):
-        return min(rows, int(limit[1]))
-    clustering = [column["name"] for column in table["columns"] if column.get("cluster")]
-    is_row = all(re.search(rf'\b{re.escape(name)}"?\s*=\s*\?', text, re.IGNORECASE) for name in clustering)
-    return 1.0 if is_row else rows
-
-
-def mean_of(distribution: str | None) -> float:
-    """The mean of a distribution, at least 0; 1 without a distribution."""
-    return 1.0 if distribution is None else max(parse_distribution(distribution).mean, 0.0)
-
-
-def mean_size(size: str) -> int:
-    """The mean size of a value, in bytes."""
-    return int(mean_of(size))
+    return Data(work.population, size, identity, place=spec["keyspace"], loaded=not is_load(work.command))
 
 
 def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
@@ -297,7 +170,7 @@ def check_variant(variant: Variant) -> None:
             raise LoadstoneError(message, hint)
     selection = spec["population"]
     first, last = selection_range(selection)
-    if writes(work) or work.written_for or selection.get("sequence", {}).get("read_lookback"):
+    if is_load(work.command) or work.written_for or selection.get("sequence", {}).get("read_lookback"):
         return
     if first < 1 or last > work.population:
         message = f"the command reads partitions {first:,.0f} to {last:,.0f}, and `population` is {work.population:,}"
@@ -321,128 +194,6 @@ def phases(variant: Variant, experiment: Experiment) -> Sequence[Phase]:
     load = EngineLaunch("load", "prepare", partial(load_specs, variant, measure.settle))
     run = EngineLaunch("run", "measure", partial(run_spec, variant, measure))
     return (load, run, ledger.read_back(experiment.fleet.engines, loaded=False)) if measure.ledger else (load, run)
-
-
-def translate_command(work: CassandraStress, *, clients: int, hosts: str, port: str, factor: str | None) -> Spec:
-    """The spec of a command line. Raises LoadstoneError with the engine's message."""
-    command, *rest = split_command(work.command) or [""]
-    arguments = [command, f"n={work.population}", "no-warmup", *rest]
-    # A profile defines its keyspace.
-    if factor is not None and command != "user":
-        if "-schema" not in arguments:
-            arguments.append("-schema")
-        arguments.insert(arguments.index("-schema") + 1, f"replication(factor={factor})")
-    arguments += ["-rate", f"threads={clients}", "-node", hosts, "-port", f"native={port}"]
-    (spec,) = spec_of("cassandra-stress", arguments)
-    sequence = spec["work"]["population"].get("sequence")
-    if sequence and "no-wrap" not in work.command.lower():
-        # A run with `n=` may end with its sequence, but the experiment determines the length.
-        sequence["wrap"] = True
-    return spec
-
-
-def translate_variant(variant: Variant, work: CassandraStress) -> Spec:
-    """The spec of a command for a variant."""
-    properties = variant.store_properties
-    factor = variant.servers.options.get(REPLICATION) if variant.servers is not None else None
-    spec = translate_command(
-        work,
-        clients=variant.clients,
-        hosts=str(properties.get("hosts", "127.0.0.1")),
-        port=str(properties.get("port", "9042")),
-        factor=factor or None,
-    )
-    own = {name: text for name, text in spec["store"]["properties"].items() if name not in OF_NODES}
-    store = {**spec["store"], "properties": {**properties, **own}, "durability": variant.durability}
-    # The lab wrote all rows, so Apache Cassandra's tool wrote none of them.
-    spec["work"].pop("written_by_tool", None)
-    return {**spec, "store": store, "clients": variant.clients, "interval_ms": INTERVAL_MS}
-
-
-def load_work(work: CassandraStress, command: str) -> CassandraStress:
-    """A command that writes the population, with the options of the measured command that determine the data."""
-    parameters, groups = split_groups(split_command(work.command))
-    own = [token for token in parameters[1:] if token.lower().startswith(("cl=", "keysize="))]
-    text = " ".join([command, *own, *drop_group(groups, "-pop")])
-    return CassandraStress.model_construct(command=text, population=work.population)
-
-
-def drop_group(tokens: Sequence[str], group: str) -> list[str]:
-    """The options, except for one group and its parameters."""
-    remaining, inside = [], False
-    for token in tokens:
-        inside = token == group if token.startswith("-") else inside
-        remaining += [] if inside else [token]
-    return remaining
-
-
-def load_specs(variant: Variant, settle: bool, directory: Path, seed: int) -> LaunchStages:
-    """Drops and defines the tables and writes one row; then writes the population, unless the command only writes."""
-    if split_command(variant.work.command)[0] == "user":
-        return load_profiles(variant, settle, seed)
-    mix = translate_variant(variant, variant.work)["work"]["mix"]
-    counters = {name.startswith("counter") for name, weight in mix.items() if weight}
-    commands = ["counter_write" if is_counter else "write" for is_counter in sorted(counters)]
-    specs = [
-        {**translate_variant(variant.loading, load_work(variant.work, command)), "seed": seed, "settle": settle}
-        for command in commands
-    ]
-    spec, work = specs[0], specs[0]["work"]
-    if not work.get("definitions"):
-        hint = "use loadstone and loadstone-engine from the same installation"
-        raise LoadstoneError("the load generator's spec defines no table", hint)
-    drop = f'DROP KEYSPACE IF EXISTS "{work["keyspace"]}"'
-    schema = {
-        **spec,
-        "work": {**work, "definitions": [drop, *work["definitions"]]},
-        "clients": 1,
-        "until": {"operations": 1},
-    }
-    stages = [("schema", schema)]
-    until: Spec = {"until": {"operations": variant.work.population}}
-    if variant.work.written_for:
-        seconds = variant.work.written_for / variant.work.writers
-        until = {"clients": variant.clients, "until": {"seconds": seconds}}
-    for at, load in enumerate(() if writes(variant.work) else specs):
-        name = "load" if at == 0 else f"load{at + 1}"
-        stages.append((name, {**load, "work": {**load["work"], "definitions": []}, **until}))
-    return LaunchStages(stages, alone=("schema",))
-
-
-def load_profiles(variant: Variant, settle: bool, seed: int) -> LaunchStages:
-    """Drops and defines the tables of profiles and executes an insert for each table; then writes the population,
-    unless the command only writes."""
-    spec = {**translate_variant(variant.loading, variant.work), "seed": seed}
-    population = variant.work.population
-    work = spec["work"]
-    sequence = {"sequence": {"first": 1, "last": population, "wrap": True, "read_lookback": None}}
-    # Writes whole partitions, even if the command's operations write parts of them.
-    omitted = ("select", "partitions", "batch")
-    tables = [
-        {**table, "insert": {name: value for name, value in table["insert"].items() if name not in omitted}}
-        for table in work["tables"]
-    ]
-    for table in tables:
-        table["insert"]["batch"] = "unlogged"
-    inserts = [
-        {"name": f"insert {table['name']}", "weight": 1.0, "table": table["name"], "work": "insert"} for table in tables
-    ]
-    common = {**work, "tables": tables, "visits": 1, "population": sequence, "clustering": None, "definitions": []}
-    drops = [
-        f'DROP KEYSPACE IF EXISTS "{keyspace}"' for keyspace in dict.fromkeys(table["keyspace"] for table in tables)
-    ]
-    schema = {
-        **spec,
-        "work": {**common, "operations": inserts, "definitions": [*drops, *work.get("definitions", [])]},
-        "clients": 1,
-        "until": {"operations": len(tables)},
-    }
-    stages = [("schema", schema)]
-    for at, insert in enumerate(inserts if not writes(variant.work) else ()):
-        name = "load" if at == 0 else f"load{at + 1}"
-        written = {**common, "operations": [insert]}
-        stages.append((name, {**spec, "work": written, "until": {"operations": population}, "settle": settle}))
-    return LaunchStages(stages, alone=("schema",))
 
 
 def run_spec(variant: Variant, measure: Measure, directory: Path, seed: int) -> Spec:

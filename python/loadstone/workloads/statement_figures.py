@@ -1,17 +1,38 @@
-"""The figures of statements, which `cassandra-stress` and `statements` share."""
+"""The figures of statements and their names, which `cassandra-stress` and `statements` share."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from loadstone.engine.events import CENSORED
+from loadstone.engine.events import CENSORED, COMPOSED, TIMED_STEPS
 from loadstone.experiment.kind import EndedLaunch, EngineLaunch
+from loadstone.results.stage import OF_STAGE
 from loadstone.results.value import THROUGHPUT, Value
+
+if TYPE_CHECKING:
+    from loadstone.experiment.reading.path import Path as Keys
+    from loadstone.experiment.validation.context import Context
 
 # The status of a read whose row differs from the row written.
 DIFFERENT = "UNEXPECTED_STATE"
+# Names that operations cannot have, because the names of other figures begin with them.
+RESERVED = {"all", "load", "carried", *(name.lower() for name in TIMED_STEPS | COMPOSED)}
+
+
+def check_figure_names(context: Context, path: Keys, names: Iterable[str]) -> None:
+    """Refuses statements whose figures would have the same names as other figures."""
+    figures: set[str] = set()
+    for name in names:
+        figure = name.lower()
+        if figure in figures:
+            message = f'two statements would share the figure "{figure}.p99": figure names ignore case'
+            context.add_mistake((*path, name), message, "use different names")
+        elif figure in RESERVED or OF_STAGE.match(f"{figure}."):
+            message = f'"{name}" cannot be the name of a statement: the names of other figures begin with it'
+            context.add_mistake((*path, name), message, "use another name")
+        figures.add(figure)
 
 
 def statement_metrics(names: Iterable[str]) -> list[str]:

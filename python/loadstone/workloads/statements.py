@@ -26,18 +26,11 @@ from loadstone.experiment.model.values import (
 )
 from loadstone.format import units
 from loadstone.format.suggestion import suggest_name
-from loadstone.workloads.cassandra_stress import (
-    REPLICATION,
-    STORE,
-    check_figure_names,
-    operation_bytes,
-    row_bytes,
-    row_count,
-    stores,
-)
 from loadstone.workloads.distribution import EXAMPLES, parse_distribution
+from loadstone.workloads.generated_rows import operation_bytes, row_bytes, row_count
 from loadstone.workloads.pace import INTERVAL_MS, counting, pace
-from loadstone.workloads.statement_figures import statement_figures, statement_metrics
+from loadstone.workloads.statement_figures import check_figure_names, statement_figures, statement_metrics
+from loadstone.workloads.stress_command import REPLICATION, STORE, stores
 
 # Statements that repeat the values of a row. They have no time to live, which would remove rows.
 _COLUMN, _USING = r'(?:"[^"]+"|\w+)', r"(?: using (?:(?:timeout|timestamp) \S+(?: and )?)+)?"
